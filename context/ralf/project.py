@@ -36,7 +36,7 @@ _NO_CACHE = f"none-{os.urandom(8).hex()}"
 
 CONTEXT = Path(".autonomous", "context")
 
-_MOMENT = 0.05  # seconds for which a look at the folders of a project holds
+_MOMENT = 0.05  # seconds for which a look at the folders of a project, and at its `.gitignore`, holds
 
 open_store: Callable[..., Store] = FileStore
 """Opens the store of a context folder; `check` is called with the path of a file before anything is put into it."""
@@ -441,6 +441,8 @@ class GitView:
     def __init__(self, folder: Path, owner: Registration) -> None:
         self._folder = folder
         self._owner = owner
+        self._ignore: str | None = None
+        self._looked = -_MOMENT
 
     @cached_property
     def _indexes(self) -> list[Path]:
@@ -518,18 +520,25 @@ class GitView:
 
     def _hide(self, *, shared: bool) -> None:
         top, wanted = self._folder / _IGNORE, IGNORE_ALL_BUT_SHARED if shared else IGNORE_ALL
-        found = _content(top)
+        found = self._ignored()
         if found == wanted:
             return
         if _IGNORE not in self.tracked():
             self._put(top, wanted)
+            self._looked = -_MOMENT
         elif found is None or not _hides_enough(found):
             self._refuse(top)
 
     def is_hidden(self) -> bool:
         """Whether git sees no more of the store than it is to see; False where nobody has written to the store yet."""
-        found = _content(self._folder / _IGNORE)
+        found = self._ignored()
         return found is not None and _hides_enough(found)
+
+    def _ignored(self) -> str | None:
+        """What the store's `.gitignore` says, None for none."""
+        if (now := time.monotonic()) - self._looked >= _MOMENT:
+            self._ignore, self._looked = _content(self._folder / _IGNORE), now
+        return self._ignore
 
     def is_shared(self) -> bool:
         """Whether the store's `.gitignore` shows git what is shared."""

@@ -128,11 +128,12 @@ def move_of(project: Project, route: str) -> Move | None:
 
 
 def _move_of(project: Project, route: str) -> Move | None:
-    stream, kept = stream_of_move(route), project.store.files
-    if kept is None or not os.path.lexists(kept.path(stream)):  # no store on servers is asked: it moves none
+    stream = stream_of_move(route)
+    # No store on servers is asked: it moves none.
+    entry = project.store.newest(stream) if project.store.files is not None else None
+    if entry is None:
         return None
-    entry = project.store.newest(stream)
-    said = journal.parsed(stream, entry).payload if entry is not None else {}
+    said = journal.parsed(stream, entry).payload
     move = Move(*(str(said.get(name, "")) for name in Move._fields))
     return move if move.old.lower() == route.lower() and move.new and cleaning.is_valid(move.new) else None
 

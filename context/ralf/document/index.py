@@ -191,7 +191,7 @@ class Index:
 _STATE = "select user_version, value from pragma_user_version left join row on name = ? and key = ''"
 """A document's place, and how often it was kept: the first of its rows."""
 
-_ROW = "select key, value from row where name = ? and key = ?"
+_SOME = "select key, value from row where name = ? and key in"
 
 _ROWS = "select key, value from row where name = ? and key >= ? and key < ? and key > '' order by key"
 
@@ -205,13 +205,14 @@ class Kept:
         self._instead = instead
         self._other: Source | None = None
 
-    def one(self, key: str) -> Any:
-        """See `Source.one`."""
-        texts = self._texts(_ROW, key)
+    def some(self, keys: Iterable[str]) -> dict[str, Any]:
+        """See `Source.some`."""
+        wanted = list(keys)
+        texts = self._texts(f"{_SOME} ({', '.join('?' * len(wanted))})", *wanted)
         with suppress(TypeError, ValueError):
             if texts is not None:
-                return _parsed(texts[0][1]) if texts else None
-        return self._folded().one(key)
+                return dict.fromkeys(wanted) | {key: _parsed(text) for key, text in texts}
+        return self._folded().some(wanted)
 
     def under(self, prefix: str) -> Iterable[tuple[str, Any]]:
         """See `Source.under`."""

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 class Source(Protocol):
     """Where rows are that nobody has changed yet."""
 
-    def one(self, key: str) -> Any:
-        """The value of a key, None for none."""
+    def some(self, keys: Iterable[str]) -> dict[str, Any]:
+        """The values of several keys, None for none."""
 
     def under(self, prefix: str) -> Iterable[tuple[str, Any]]:
         """Keys that begin so, with their values, in the order of the keys."""
@@ -29,15 +29,19 @@ class Rows:
 
     def one(self, key: str) -> Any:
         """The value of a key, None for none."""
-        if key in self.changed or self._source is None:
-            return self._changed(key)
-        return self._source.one(key)
+        return self.some((key,))[key]
 
     def _changed(self, key: str) -> Any:
         value = self.changed.get(key)
         if callable(value):
             value = self.changed[key] = value()
         return value
+
+    def some(self, keys: Iterable[str]) -> dict[str, Any]:
+        """The values of several keys, None for none."""
+        found = {key: self._changed(key) for key in keys}
+        left = [key for key in found if key not in self.changed]
+        return found | self._source.some(left) if left and self._source is not None else found
 
     def under(self, prefix: str) -> Iterable[tuple[str, Any]]:
         """Keys that begin so, with their values, in the order of the keys."""

@@ -37,13 +37,13 @@ class State:
     token  the place of the newest record that is folded, None before the first
     """
 
-    def __init__(self, family: Family, rows: Rows, token: Token | None) -> None:
+    def __init__(self, family: Family, rows: Rows, token: Token | None, head: dict[str, Any] | None = None) -> None:
         self.family = family
         self.rows = rows
         self.token = token
         self._kept = token
         self._shown: bytes | None = None
-        self._head: dict[str, Any] = rows.one(_HEAD) or dict(_EMPTY)
+        self._head: dict[str, Any] = head or rows.one(_HEAD) or dict(_EMPTY)
 
     @property
     def revision(self) -> int:
@@ -102,7 +102,7 @@ class State:
 
     def with_record(self, record: Record, id_: str = "", *, is_shown: bool = False) -> State:
         """This state with a record that is not in the journal; `is_shown`: and that says then what file shows it."""
-        made = State(self.family, Rows(self.rows), self.token)
+        made = State(self.family, Rows(self.rows), self.token, self._head)
         made.add(record, id_)
         if is_shown:
             made._put(made._head | {"render": digest_of(made.shown())})
@@ -110,7 +110,7 @@ class State:
 
     def become(self, above: State, token: Token) -> None:
         """Be what this state is with a record: it has landed at a place."""
-        before = {key: self.rows.one(key) for key in above.rows.changed if not key.startswith(_IDS)}
+        before = self.rows.some(key for key in above.rows.changed if not key.startswith(_IDS))
         self.rows.changed |= above.rows.changed
         self.rows.put(f"{_BEFORE}{above.revision % _MOST_BEFORE}", [above.revision, before])
         self.rows.held = above.rows.held

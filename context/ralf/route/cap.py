@@ -73,6 +73,8 @@ def forgotten(context: RouteContext, stones: Sequence[Tombstone]) -> RouteContex
 
 def raised(context: RouteContext, decision: Decision) -> RouteContext:
     """The context without the tombstones over a decision that a person brings back."""
+    if not of(context):
+        return context
     gone = {stone.id for stone in covering(of(context), decision)} | {decision.id}
     dropped, forgotten = (
         tuple(stone for stone in stones if stone.id not in gone) for stones in (context.dropped, context.forgotten)

@@ -100,8 +100,9 @@ def with_decision(context: RouteContext, decision: Decision) -> RouteContext:
         decisions.append(item)
     if decision.id not in {item.id for item in decisions}:
         decisions.append(decision)
-    count = max(context.context_checkpoint.decision_count, _number(decision))
-    return replace(with_header(context, decision_count=count), decisions=tuple(decisions))
+    header = context.context_checkpoint
+    header = replace(header, decision_count=max(header.decision_count, _number(decision)))
+    return replace(context, context_checkpoint=header, decisions=tuple(decisions))
 
 
 def _number(decision: Decision) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -119,8 +118,9 @@ def _of_journal(record: Record) -> journal.Record:
         return found  # type: ignore[no-any-return]
     body = record.body
     payload = body["payload"] | ({"origin": "agent"} if record.by == BY_AGENT else {})
-    made = journal.Record(record.revision, body["kind"], payload, render=record.render)
-    return replace(made, mark=record.mark, save=record.save)
+    return journal.Record(
+        record.revision, body["kind"], payload, render=record.render, mark=record.mark, save=record.save
+    )
 
 
 _STAMP = regex(r"([0-9]{1,9})\.([0-9]{1,9})\.(.+)\Z")

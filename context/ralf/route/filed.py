@@ -17,8 +17,7 @@ from ralf.text.frozen import by_identity
 
 def content_of(context: RouteContext) -> bytes:
     """The bytes of a context's route file: always the same for the same context."""
-    body = replace(context.body, brief=brief_of(context), is_brief_edited=False)
-    return routefile.render(replace(context, body=body)).encode()
+    return routefile.render(context, brief_of(context)).encode()
 
 
 def brief_of(context: RouteContext) -> str:

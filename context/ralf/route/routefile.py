@@ -13,7 +13,7 @@ from typing import Any
 from ralf.document import comments, yaml_text
 from ralf.document.tree import BadTree, Tree, from_tree, to_tree
 from ralf.errors import DamagedRouteFile, LaterRouteFile
-from ralf.model import BODY, FORMAT_VERSION, Comment, Decision, RouteContext, Section
+from ralf.model import BODY, FORMAT_VERSION, Body, Comment, Decision, RouteContext, Section
 from ralf.text.frozen import by_identity
 from ralf.text.patterns import regex
 
@@ -255,21 +255,25 @@ def _is_footer(lines: list[str], number: int) -> bool:
 # ---- rendering ----
 
 
-def render(context: RouteContext) -> str:
-    """The route file that shows a context. Not in it: tombstones, and where decisions were said."""
+def render(context: RouteContext, brief: str | None = None) -> str:
+    """The route file that shows a context. Not in it: tombstones, and where decisions were said.
+
+    brief  our part above the history, None: what the context has
+    """
     body, work = context.body, context.active_work
-    if now_in(body.brief) == work.now:
-        context = replace(context, active_work=replace(work, now=""))
-    tree = to_tree(replace(context, decisions=context.decisions[:1]))  # the others: see `_lines_of`
-    for key in (BODY, "dropped", "forgotten"):
+    brief = body.brief if brief is None else brief
+    work = replace(work, now="") if work.now and now_in(brief) == work.now else work
+    shown = replace(context, active_work=work, decisions=context.decisions[:1], body=Body())
+    tree = to_tree(shown)  # the other decisions: see `_lines_of`
+    for key in ("dropped", "forgotten"):
         tree.pop(key, None)
     last = tree.get("handover", {}).get("last", {})
     for key in ("now", "why", "next") if "parts" in last else ():  # they follow from the parts
         last.pop(key, None)
-    brief = [_BRIEF.format(_sum_of(body.brief)), body.brief, _ENDS.format("brief")] if body.brief else []
+    above = [_BRIEF.format(_sum_of(brief)), brief, _ENDS.format("brief")] if brief else []
     history = [[text] for text in (HISTORY, body.preface, *_sections(body.sections)) if text]
     before, after, below = ([text] if text else [] for text in (body.before, body.after, body.below))
-    parts = [before, brief, *history, after, [FENCE], [FOOTER], below]
+    parts = [before, above, *history, after, [FENCE], [FOOTER], below]
     noted = {one.key: one.text for one in body.comments}
     lines = [FENCE, *_front(tree, context.decisions, noted), FENCE]
     return "\n".join([*lines, *(piece for part in parts if part for piece in ("", *part))]) + "\n"

@@ -7,6 +7,7 @@ import io
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO
 
@@ -28,8 +29,14 @@ class Blobs:
     def __init__(self, folder: Path, *, check: Callable[[Path], None] = lambda _: None) -> None:
         self.folder = folder
         self._check = check
-        self._top = folder / "blobs"
-        self._lock = folder / "locks" / "blobs.lock"
+
+    @cached_property
+    def _top(self) -> Path:
+        return self.folder / "blobs"
+
+    @cached_property
+    def _lock(self) -> Path:
+        return self.folder / "locks" / "blobs.lock"
 
     def path_of(self, digest: Digest) -> Path:
         """The path of a blob; UsageError for anything but a digest."""

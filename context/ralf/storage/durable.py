@@ -97,7 +97,7 @@ def give_rights(descriptor: int, path: Path, mode: int) -> None:
         found = os.lstat(path)
         if stat.S_ISREG(found.st_mode):
             mode = _MODE | (found.st_mode & 0o664)
-            if os.geteuid() == 0 and (found.st_uid or found.st_gid):
+            if (found.st_uid or found.st_gid) and os.geteuid() == 0:
                 os.fchown(descriptor, found.st_uid, found.st_gid)
     if mode != _MODE:
         os.fchmod(descriptor, mode)

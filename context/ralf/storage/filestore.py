@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 
@@ -33,6 +34,7 @@ class Stream:
         self.name = name
         self.path = folder / f"journal/{name}.jsonl"
         self._folder = folder
+        self._lock = folder / f"locks/streams/{name}.journal.lock"
 
     @property
     def packed(self) -> Path:
@@ -64,7 +66,7 @@ class Stream:
     def writing(self, timeout: float = locks.WAIT) -> AbstractContextManager[None]:
         """Hold the stream in order to write to its files. UsageError on a file system that is refused."""
         files.check(self._folder)
-        return locks.locked(self._folder / f"locks/streams/{self.name}.journal.lock", self.name, timeout)
+        return locks.locked(self._lock, self.name, timeout)
 
     def opened_to_write(self) -> Journal:
         """The journal, made where there is none; a plain file from here on, whatever it was."""
@@ -108,6 +110,15 @@ class Stream:
 
 # ---- the store ----
 
+
+@lru_cache(maxsize=256)
+def _stream(folder: Path, name: str) -> Stream:
+    """A stream below a folder; UsageError for a name that is none."""
+    if not all(cleaning.is_valid(part) for part in name.split("/")):
+        raise UsageError(ascii(name), "refused as a stream name")
+    return Stream(folder, name)
+
+
 _JOURNAL, _GZ = ".jsonl", ".gz"
 
 _SETTLED = 2_000_000_000
@@ -128,9 +139,7 @@ class FileStore(Blobs):
         return self
 
     def _stream(self, stream: str) -> Stream:
-        if not all(cleaning.is_valid(part) for part in stream.split("/")):
-            raise UsageError(ascii(stream), "refused as a stream name")
-        return Stream(self.folder, stream)
+        return _stream(self.folder, stream)
 
     # ---- writing ----
 
