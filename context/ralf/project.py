@@ -441,8 +441,7 @@ class GitView:
     def __init__(self, folder: Path, owner: Registration) -> None:
         self._folder = folder
         self._owner = owner
-        self._ignore: str | None = None
-        self._looked = -_MOMENT
+        self._ignore: tuple[float, str | None] = -_MOMENT, None  # when it was looked at, and what it says
 
     @cached_property
     def _indexes(self) -> list[Path]:
@@ -525,7 +524,7 @@ class GitView:
             return
         if _IGNORE not in self.tracked():
             self._put(top, wanted)
-            self._looked = -_MOMENT
+            self._ignore = -_MOMENT, None
         elif found is None or not _hides_enough(found):
             self._refuse(top)
 
@@ -536,9 +535,9 @@ class GitView:
 
     def _ignored(self) -> str | None:
         """What the store's `.gitignore` says, None for none."""
-        if (now := time.monotonic()) - self._looked >= _MOMENT:
-            self._ignore, self._looked = _content(self._folder / _IGNORE), now
-        return self._ignore
+        if (now := time.monotonic()) - self._ignore[0] >= _MOMENT:
+            self._ignore = now, _content(self._folder / _IGNORE)
+        return self._ignore[1]
 
     def is_shared(self) -> bool:
         """Whether the store's `.gitignore` shows git what is shared."""

@@ -24,6 +24,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from tests.clocks import slower
 from tests.faults import rig, tasked, tenure
@@ -519,8 +520,8 @@ def _without_swap() -> Iterator[None]:
 
     append, locked = FileStore.append, locks.locked
 
-    def any_append(self: FileStore, stream: str, record: bytes, *, id: str, after: str | None) -> str:  # noqa: A002
-        return append(self, stream, record, id=id, after=self.head(stream))
+    def any_append(self: FileStore, stream: str, record: bytes, **said: Any) -> str:
+        return append(self, stream, record, **said | {"after": self.head(stream)})
 
     @contextmanager
     def unlocked(path: Path, what: str, timeout: float = 30.0) -> Iterator[None]:

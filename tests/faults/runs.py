@@ -463,8 +463,8 @@ def _without_swap() -> Iterator[None]:
 
     append = FileStore.append
 
-    def any_append(self: FileStore, stream: str, record: bytes, *, id: str, after: str | None) -> str:  # noqa: A002
-        return append(self, stream, record, id=id, after=self.head(stream))
+    def any_append(self: FileStore, stream: str, record: bytes, **said: Any) -> str:
+        return append(self, stream, record, **said | {"after": self.head(stream)})
 
     with patch.object(FileStore, "append", any_append):
         yield
