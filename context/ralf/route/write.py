@@ -21,7 +21,6 @@ from ralf.route import archive, edits, fold, load, shared
 from ralf.route.family import context_of, document_of
 from ralf.storage import journal
 from ralf.storage.journal import Save, Token
-from ralf.text import tokens
 
 utc_now = now
 """The time as records have it."""
@@ -161,7 +160,6 @@ def open_route(project: Project, route: str) -> Iterator[RouteWriter]:
     written.
     """
     project.prepare()
-    tokens.count("a")  # opens the table of ranks before other writers have to wait for it
     document = document_of(project, route, is_written=True)
     with access.writing(document) as inner:
         archive.bring_back(project, route)
