@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
 from ralf.document.tree import Tree
@@ -326,6 +325,8 @@ def _of_both(then: list[str], here: list[str], there: list[str], *, keep: bool) 
         return line not in then or line in there or (keep and not is_continued)
 
     ours, theirs = [*filter(stays, here)], [line for line in there if line not in then or line in here]
+    from difflib import SequenceMatcher  # here and below: few writes compare texts
+
     found = list[str]()
     for kind, first, last, start, end in SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
         found += ours[first:last] + (theirs[start:end] if kind != "equal" else [])
@@ -333,5 +334,7 @@ def _of_both(then: list[str], here: list[str], there: list[str], *, keep: bool) 
 
 
 def _matches(one: list[str], other: list[str]) -> dict[int, int]:
+    from difflib import SequenceMatcher
+
     blocks = SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks()
     return {block.a + n: block.b + n for block in blocks for n in range(block.size)}
