@@ -19,7 +19,7 @@ from ralf.maintenance.repair import repair
 from ralf.maintenance.verify import verify
 from ralf.project import Project
 from ralf.route import archive
-from ralf.route.corrections import revert
+from ralf.route.taking_back import revert
 from ralf_integrations import inbox
 from ralf_integrations.blackbox5 import budget, checkpointing, installing, loop
 from ralf_integrations.client import CLIENTS

@@ -372,8 +372,8 @@ def _fields(value: Any) -> set[str]:
 def test_json_of_every_command_parses_and_has_the_names_of_the_api(scratch: Path) -> None:
     import ralf
     from ralf.checkpointing.progress import Status
-    from ralf.route.corrections import TakenBack
     from ralf.route.history import Difference, Event
+    from ralf.route.taking_back import TakenBack
 
     def found(*args: object) -> Any:
         ran = storekit.process(*args, "--json", cwd=scratch)

@@ -12,7 +12,8 @@ from ralf.errors import UsageError
 from ralf.maintenance.forget import forget
 from ralf.model import Decision
 from ralf.route import routefile
-from ralf.route.corrections import drop, revert
+from ralf.route.corrections import drop
+from ralf.route.taking_back import revert
 from storekit import journal_file, route_file
 
 ROUTE = "tide"

@@ -18,7 +18,8 @@ from ralf.maintenance import ownership
 from ralf.maintenance.trust import accept_route
 from ralf.project import Project
 from ralf.route import filed, routefile
-from ralf.route.corrections import drop, revert
+from ralf.route.corrections import drop
+from ralf.route.taking_back import revert
 from ralf.route.write import RouteWriter, open_route
 from storekit import V100, context_of, grow, records_of, route_file, write_session
 

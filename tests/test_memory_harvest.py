@@ -14,7 +14,7 @@ from ralf.memory.family import delta, new_item
 from ralf.memory.harvest import judge, take_in
 from ralf.memory.model import Item
 from ralf.project import Project, find
-from ralf.route import corrections
+from ralf.route import taking_back
 from test_poison import PAYLOADS, WORD, claude_code
 
 REFUSED = "Error: connect ECONNREFUSED 127.0.0.1:6379"
@@ -138,7 +138,7 @@ def test_an_error_that_a_later_checkpoint_of_the_session_fixed_is_a_trap_and_a_r
     assert trap.evidence == ("queue long lines 2-6",)
     noted(tmp_path, "third", ran("ls"))
     ralf.checkpoint("third", session(tmp_path, "later", *REDIS, day=2), root=tmp_path)
-    corrections.revert("third", "cp-001", root=tmp_path)
+    taking_back.revert("third", "cp-001", root=tmp_path)
     assert take_in(find(tmp_path), "third") == 0
 
 

@@ -15,8 +15,8 @@ import storekit
 from ralf import project
 from ralf.errors import Busy, UsageError
 from ralf.maintenance.verify import verify
-from ralf.route.corrections import revert
 from ralf.route.history import diff, log
+from ralf.route.taking_back import revert
 from ralf_integrations.orchestrator import Orchestrator, SelfCheckpoint
 
 ROUTE = "pm"

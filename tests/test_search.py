@@ -12,7 +12,7 @@ import pytest
 import ralf
 from ralf.maintenance import ownership
 from ralf.project import Project
-from ralf.route.corrections import revert
+from ralf.route.taking_back import revert
 from storekit import Listing, cache_of, known, small_disk, write_session
 
 SESSION = Path(__file__).parents[1] / "examples" / "session.jsonl"

@@ -13,7 +13,7 @@ from ralf.document.tree import to_tree
 from ralf.errors import Busy, NotFound
 from ralf.maintenance.verify import verify
 from ralf.route import history
-from ralf.route.corrections import undo
+from ralf.route.taking_back import undo
 from storekit import MARKER, records_of, write_session
 
 ROUTE = "tide"

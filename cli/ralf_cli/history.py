@@ -133,7 +133,7 @@ def revert(
     Exit status: 0, even if there was nothing to do · 1 unwritable, disk full · 2 invalid name ·
     3 no such route, checkpoint or revision · 4 damaged data · 5 busy
     """
-    from ralf.route.corrections import revert as revert_to
+    from ralf.route.taking_back import revert as revert_to
     from ralf_cli.output import emit_json, fields_of, say
     from ralf_cli.terminal import complain
 

@@ -40,7 +40,7 @@ def undo(
     Exit status: 0 · 1 unwritable, disk full · 2 invalid name · 3 no such route, nothing to take back ·
     4 damaged data · 5 busy; a later write changed the same
     """
-    from ralf.route import corrections
+    from ralf.route import taking_back
     from ralf_cli.history import emit_words
     from ralf_cli.output import emit_json, fields_of, say
     from ralf_cli.terminal import complain
@@ -49,7 +49,7 @@ def undo(
     route, moments = route_and_labels(ctx, given, 1)
     who = "agent" if who_writes() == "agent" else None
     revision = _revision(ctx, route, moments[0]) if moments else None
-    done = corrections.undo(route, revision, who=who, because=because, dry_run=dry_run, root=root)
+    done = taking_back.undo(route, revision, who=who, because=because, dry_run=dry_run, root=root)
     for warning in done.warnings:
         say(f"warning: {warning}")
     if as_json:

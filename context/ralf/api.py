@@ -66,12 +66,11 @@ if TYPE_CHECKING:
         close_route as close_route,
         drop as drop,
         record_decision as record_decision,
-        revert as revert,
         take_in as take_in,
-        undo as undo,
     )
     from ralf.route.handing_over import hand_over as hand_over
     from ralf.route.history import context_at as context_at, diff as diff, log as log
+    from ralf.route.taking_back import revert as revert, undo as undo
     from ralf.route.why import Reason as Reason, why as why
     from ralf.routing import use as use
     from ralf.tasks.claims import (
@@ -125,8 +124,10 @@ def __getattr__(name: str) -> Any:
         from ralf.conversation import truncation as home
     elif name in ("context_at", "diff", "log"):
         from ralf.route import history as home
-    elif name in ("record_decision", "drop", "take_in", "change", "close_route", "undo", "revert"):
+    elif name in ("record_decision", "drop", "take_in", "change", "close_route"):
         from ralf.route import corrections as home
+    elif name in ("undo", "revert"):
+        from ralf.route import taking_back as home
     elif name == "rename_route":
         from ralf.maintenance import renaming as home
     elif name in ("list_settings", "get_setting", "change_setting"):

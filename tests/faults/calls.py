@@ -41,7 +41,7 @@ from ralf.maintenance import repair
 from ralf.memory import file as memory_file, writing
 from ralf.memory.family import delta, new_item
 from ralf.project import find
-from ralf.route import archive, corrections
+from ralf.route import archive, corrections, taking_back
 from ralf.tasks import claims, editing, planfile, sequence, serializing, store, taskfile
 from ralf.tasks.model import Task, TaskState
 
@@ -91,7 +91,7 @@ def _drop(root: Path, _: rig.Acknowledge) -> None:
 
 
 def _revert(root: Path, _: rig.Acknowledge) -> None:
-    corrections.revert(rig.ROUTE, "r1", root=root)
+    taking_back.revert(rig.ROUTE, "r1", root=root)
 
 
 def _archive(root: Path, _: rig.Acknowledge) -> None:

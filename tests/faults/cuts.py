@@ -28,7 +28,8 @@ from ralf.maintenance import ownership
 from ralf.maintenance.repair import repair
 from ralf.maintenance.verify import verify
 from ralf.route import routefile
-from ralf.route.corrections import drop, revert
+from ralf.route.corrections import drop
+from ralf.route.taking_back import revert
 
 KINDS = ("with the newer cache", "with the older cache", "with any cache", "without a cache")
 _RECORDS = 12

@@ -26,7 +26,7 @@ from ralf.document import merge
 from ralf.document.tree import to_tree
 from ralf.model import BODY, RouteContext, Section
 from ralf.model.handover import number_of
-from ralf.route import corrections, edits, fold, routefile
+from ralf.route import edits, fold, routefile, taking_back
 from ralf.route.comparing import in_words
 from ralf.storage.journal import Record
 
@@ -187,7 +187,7 @@ class History:
 
     def revert(self, then: RouteContext) -> RouteContext:
         """Revert to what the route was."""
-        changes = corrections.changes_back(self.now, then)
+        changes = taking_back.changes_back(self.now, then)
         payload = {"to": f"r{then.revision}", "to_revision": then.revision, "because": self._words()}
         return self.add(fold.REVERT, {**payload, "timestamp": "2026-03-02", "changes": changes})
 
@@ -298,7 +298,7 @@ def _forgetful(kept: Callable[[merge.Change], bool]) -> Any:
 
 
 def _without_sections() -> Any:
-    real = corrections.changes_back
+    real = taking_back.changes_back
     return "reversion.changes_back", lambda now, then: [c for c in real(now, then) if c["at"][:1] != [BODY]]
 
 
@@ -314,7 +314,7 @@ def broken(name: str) -> Iterator[None]:
     """What is under test, broken in one of these ways."""
     place, instead = BROKEN[name]()
     module, attribute = (
-        {"merge": merge, "reversion": corrections}[place.split(".")[0]],
+        {"merge": merge, "reversion": taking_back}[place.split(".")[0]],
         place.split(".")[1],
     )
     real = getattr(module, attribute)

@@ -33,7 +33,7 @@ from ralf.maintenance.forget import forget
 from ralf.maintenance.repair import repair
 from ralf.maintenance.verify import verify
 from ralf.route import archive, corrections, history
-from ralf.route.corrections import revert
+from ralf.route.taking_back import revert
 
 ROUTES = ("TASK-1", "TASK-2")
 WORKERS = 6

@@ -32,7 +32,7 @@ from ralf import project as projects
 from ralf.errors import RalfError
 from ralf.maintenance import forget, purge
 from ralf.maintenance.purge import Wording
-from ralf.route import archive, corrections, fold, routefile
+from ralf.route import archive, fold, routefile, taking_back
 from ralf.storage import journal
 from ralf.transcripts.events import read_evidence
 
@@ -80,7 +80,7 @@ def ordinary_work(root: Path, acknowledged: Callable[[str], None]) -> None:
         ralf.record_decision(ROUTE, f"Choose the port {4000 + number}", rationale=f"{number} is free", root=root)
         acknowledged(f"decision Choose the port {4000 + number}")
     assert archive.archive(projects.find(root), ROUTE)
-    corrections.revert(ROUTE, "r1", root=root)
+    taking_back.revert(ROUTE, "r1", root=root)
     acknowledged("a revert")
     ralf.record_decision(ROUTE, f"Ask {_WORDS}", rationale="to be forgotten", root=root)
     ralf.search(_WORDS, root=root)
