@@ -8,7 +8,6 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from ralf import routing
-from ralf.brief.wording import place, value
 from ralf.document import access
 from ralf.document.access import Writer
 from ralf.document.judging import DAMAGED, NEW
@@ -78,6 +77,8 @@ class RouteWriter:
             if is_again:
                 told.append(f"{self._path}: was saved once more from an older version: what it says now counts")
             for one in body["payload"].get("conflicts", ()):
+                from ralf.brief.wording import place, value  # few writes meet a conflict
+
                 what = "changed by hand, and meanwhile otherwise: the edit counts, the other value was"
                 told.append(f"{self._path}: {place(one['at'])}: {what} {value(one['also'][0])}")
         is_said = self.damage if writer.unread or writer.file.status in (DAMAGED, NEW) else ""
