@@ -3,7 +3,9 @@
 import pytest
 
 from ralf.brief.filling import Budget, Piece, fill, joined, size
-from ralf.brief.handover import Since, interleaved, parse, section, shown, since
+from ralf.brief.handover import Since, interleaved, shown, since
+from ralf.brief.handover_bullets import section
+from ralf.brief.handover_reading import parse
 from ralf.model.entries import Item, Message, Said, Step
 from ralf.model.handover import Carried, Ended, HandOver, Kept
 from ralf.talk.answer import carry

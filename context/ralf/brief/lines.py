@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable, Iterator, Sequence
 
+from ralf.brief.quoting import clock, indented
 from ralf.facts.checks import failing_lines, is_failing, most_telling
 from ralf.facts.commands import simple_commands
 from ralf.facts.state import Run, State
@@ -22,29 +23,6 @@ _COMMAND = 120  # characters of a command, a call's object
 _FILES, _FEW = 12, 6
 
 _CHANGES_FOLDER = regex(r"\A\s*cd [^&|;\n]+&&\s*")
-
-
-def clock(at: str, day: str = "") -> str:
-    """A time for readers: `2026-03-09 08:45`, without the day where it is that one; "" for none."""
-    date, time = at[:10], at[11:16]
-    if not time:
-        return date
-    return time if date == day else f"{date} {time}"
-
-
-def quoted(text: str, most: int) -> str:
-    """Words in quotes, on one line."""
-    return f'"{trimmed(one_line(text), most)}"'
-
-
-def indented(text: str, by: str = "  ") -> str:
-    """A text of several lines, all but the first behind some space."""
-    return text.replace("\n", f"\n{by}")
-
-
-def quotation(text: str) -> str:
-    """A text as a Markdown quotation: none of its lines can be a heading."""
-    return "\n".join(f"> {line}".rstrip() for line in text.splitlines())
 
 
 def files(paths: Sequence[str], most: int = _FILES) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from ralf.brief import lines, order
+from ralf.brief import lines, order, quoting
 from ralf.brief.filling import Piece
 from ralf.brief.recorded import Recorded
 from ralf.facts.checks import most_telling
@@ -143,16 +143,16 @@ class Composer:
         texts = cutting.messages(words, order.LAST_PASTED if is_pasted else order.LAST)
         follows = f"after {answers}" if message.form == "refused" and answers else self._follows(turn)
         head = self._head(turn, message, "") + (f" ({follows})" if follows else "")
-        self.add("last", (LAST, 0), *(f"{head}\n{lines.quotation(text)}" for text in texts))
+        self.add("last", (LAST, 0), *(f"{head}\n{quoting.quotation(text)}" for text in texts))
         if is_pasted:
             self.late.add("last")
         if turn.before and (is_short(message) or now.word == "not_begun"):
             texts = cutting.cuts(turn.before[-1], order.BEFORE)
-            quoted = [f"- the agent's text before it:\n{lines.quotation(text)}" for text in texts]
+            quoted = [f"- the agent's text before it:\n{quoting.quotation(text)}" for text in texts]
             self.add("before", (LAST, 2), *quoted)
         is_shown = message.form == "refused" or (answers.startswith(AFTER) and "before" in self.pieces)
         if answers and not is_shown:
-            self.add("about", (LAST, 1), f"- it answers: {lines.indented(answers)}")
+            self.add("about", (LAST, 1), f"- it answers: {quoting.indented(answers)}")
         self.add("status", (LAST, 3), f"- {now.text}")
         wrote = (now.wrote, now.seen) if self.view.handed.last is not None and now.seen != now.wrote else (now.wrote,)
         self.add("wrote", (LAST, 4), *(f"    {text}" for text in wrote if text))
@@ -164,7 +164,7 @@ class Composer:
         sent = f"sent {turn.sent} times" if turn.sent > 1 else ""
         end = "answer interrupted" if turn is not self.last and _is_interrupted(turn) else ""
         how = ", ".join(filter(None, (form, sent, end)))
-        return lines.clock(message.at, day) + (f" ({how})" if how else "")
+        return quoting.clock(message.at, day) + (f" ({how})" if how else "")
 
     def _refused(self, message: Message) -> str:
         """The call that a message refused, in few words."""
@@ -200,10 +200,10 @@ class Composer:
         self.add("passes-0", (STATE, 3, 0), *(lines.check(run, day, lines=0) for run in passing[:1]))
         self.add("passes-1", (STATE, 3, 1), lines.passing(passing[1:6], day))
         self.add("todos", (STATE, 4), *lines.todos(state, since_list))
-        running = (f"{lines.command(what)} ({lines.clock(at, day)})" for at, what in [*state.running.values()][::-1])
+        running = (f"{lines.command(what)} ({quoting.clock(at, day)})" for at, what in [*state.running.values()][::-1])
         self.add_each("running", (STATE, 5), (f"- in the background, no end seen: {one}" for one in running))
         refused = [step for step, when in state.refused.values() if state.messages - when <= 6][:-4:-1]
-        calls = (f"({lines.clock(one.at, day)}), this call not made since: {lines.call(one)}" for one in refused)
+        calls = (f"({quoting.clock(one.at, day)}), this call not made since: {lines.call(one)}" for one in refused)
         self.add_each("refused", (STATE, 6), (f"- refused by the person {call}" for call in calls))
         newest = [step for step, when in state.failed.values() if state.messages - when <= 2][-4:]
         for number, step in enumerate([step for step, _ in state.failed.values()][::-1]):
@@ -234,7 +234,7 @@ class Composer:
         announcing = {id(one) for one, after in pairwise(turn.entries) if isinstance(after, Step)}
         for number, entry in enumerate(entries):
             if isinstance(entry, Said):
-                texts = [f"- said: {lines.indented(text)}" for text in cutting.cuts(entry.text, order.LOG)]
+                texts = [f"- said: {quoting.indented(text)}" for text in cutting.cuts(entry.text, order.LOG)]
                 kind = "hint-since" if len(entry.text) <= _ANNOUNCEMENT and id(entry) in announcing else "since"
                 self.add(f"{kind}-{number}", (SINCE, number), *texts)
             else:
@@ -246,7 +246,7 @@ class Composer:
             self.add("looks", (SINCE, len(entries)), f"- ({looks} call{'s' * (looks > 1)} only looked)")
         if closing is not None:
             place = next((n for n, entry in enumerate(entries) if entry.line > closing.line), len(entries) + 1)
-            texts = [f"- said last:\n{lines.quotation(text)}" for text in cutting.cuts(closing.text, order.LAST_TEXT)]
+            texts = [f"- said last:\n{quoting.quotation(text)}" for text in cutting.cuts(closing.text, order.LAST_TEXT)]
             self.add("closing", (SINCE, place - 0.5), *texts)
 
     def _step(self, step: Step) -> str:
@@ -266,10 +266,10 @@ class Composer:
             shown = [] if is_told else most_telling(step.lines, 3)
             return "\n".join([f"- {lines.command(step.object)}: {end}{who}", *(f"    {line}" for line in shown)])
         if step.kind == "agent":
-            report = f": {lines.indented(cutting.cut_end(step.output, 200, 400))}" if step.output else ""
-            return f"- subagent {lines.quoted(step.object, 120)}: {end}{report}"
+            report = f": {quoting.indented(cutting.cut_end(step.output, 200, 400))}" if step.output else ""
+            return f"- subagent {quoting.quoted(step.object, 120)}: {end}{report}"
         if step.kind in ("question", "plan"):
-            return f"- {step.kind}: {lines.indented(cutting.cut(step.object, 240))} ({end})"
+            return f"- {step.kind}: {quoting.indented(cutting.cut(step.object, 240))} ({end})"
         return "" if step.kind == "edit" and step.outcome == "ok" else f"- {lines.call(step)}: {end}{who}"
 
     # ---- the talk before it ----
@@ -281,8 +281,8 @@ class Composer:
         is_pasted = cutting.is_pasted(words)
         texts = cutting.messages(words, order.PASTED if is_pasted else order.MESSAGE)
         head = f"- {self._head(turn, message, day)}"
-        behind = f" [{lines.indented(answers)}]" if answers else ""
-        quoted = [f'{head} "{lines.indented(text)}"' for text in texts]
+        behind = f" [{quoting.indented(answers)}]" if answers else ""
+        quoted = [f'{head} "{quoting.indented(text)}"' for text in texts]
         bare = 1 if answers.startswith(AFTER) else 0  # what came right before is left out of the shortest form
         self.add(f"turn-{number}", (TALK, number, 0), *quoted[:bare], *(one + behind for one in quoted[bare:]))
         if piece := self.pieces.get(f"turn-{number}"):
@@ -296,13 +296,14 @@ class Composer:
             is_answered = following.message is not None and is_short(following.message)
             cuts = cutting.cuts(closing.text, order.CLOSING, is_answered=is_answered)
             is_last = next(reversed(course(turn)), None) is closing or turn.has("ended")
-            texts = [f"  {_ENDS if is_last else _ON_THE_WAY} {lines.indented(one, '    ')}" for one in cuts]
+            texts = [f"  {_ENDS if is_last else _ON_THE_WAY} {quoting.indented(one, '    ')}" for one in cuts]
             self.add(f"{'agreed' if is_answered else 'closing'}-{number}", (TALK, number, 3), *texts)
         for place, said in enumerate(said for said in turn.texts if said is not closing):
-            texts = [f"  {_ON_THE_WAY} {lines.indented(text, '    ')}" for text in cutting.cuts(said.text, order.OTHER)]
+            cuts = cutting.cuts(said.text, order.OTHER)
+            texts = [f"  {_ON_THE_WAY} {quoting.indented(text, '    ')}" for text in cuts]
             kind = "hint" if len(said.text) <= _ANNOUNCEMENT else "other"
             self.add(f"{kind}-{number}-{place}", (TALK, number, 1, place), *texts)
-        asides = (f"  {lines.indented(_aside(aside, day))}" for aside in turn.asides)
+        asides = (f"  {quoting.indented(_aside(aside, day))}" for aside in turn.asides)
         self.add_each(f"ran-{number}", (TALK, number, 1.5), asides)
 
     def _comments(self) -> None:
@@ -316,7 +317,7 @@ class Composer:
                         found.setdefault(words, step.files[0][0] if step.files else step.object)
                 gone.update(step.uncommented)
         newest = [*found.items()][:_MOST_COMMENTS]
-        self.add_each("comment", (CODE,), (f"- {path}: {lines.quoted(words, 200)}" for words, path in newest))
+        self.add_each("comment", (CODE,), (f"- {path}: {quoting.quoted(words, 200)}" for words, path in newest))
 
 
 def _is_interrupted(turn: Turn) -> bool:
@@ -350,12 +351,12 @@ def _words(message: Message) -> str:
 
 def _taken_back(message: Message, files: Sequence[str]) -> str:
     edited = f" (it had edited {lines.files(files, 4)}; whether that was restored is not recorded)" if files else ""
-    return f"- {lines.clock(message.at)} {lines.quoted(message.text, 200)}{edited}"
+    return f"- {quoting.clock(message.at)} {quoting.quoted(message.text, 200)}{edited}"
 
 
 def _aside(message: Message, day: str = "") -> str:
     """What the person ran, or typed and took back; `day`: the one that goes without saying."""
-    at = lines.clock(message.at, day)
+    at = quoting.clock(message.at, day)
     if message.form == "ran":
         return f"{at} {lines.own_command(message)}"
-    return f"{at} typed and taken back, not sent in this record: {lines.quoted(message.text, 280)}"
+    return f"{at} typed and taken back, not sent in this record: {quoting.quoted(message.text, 280)}"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 
-from ralf.brief import lines, order
+from ralf.brief import lines, order, quoting
 from ralf.brief.filling import Budget, Piece, fill, joined, size
 from ralf.brief.handover import interleaved, shown, since
 from ralf.brief.pieces import LAST, NEXT, SINCE, STATE, TALK, Composer, View
@@ -38,7 +38,7 @@ def composed(view: View, max_tokens: int | None = None) -> tuple[str, Pieces]:
     sessions = f"{view.sessions} sessions" if view.sessions > 1 else "one session"
     head = _head(
         view,
-        f"By the record of {sessions}, up to {lines.clock(view.state.last)} UTC. "
+        f"By the record of {sessions}, up to {quoting.clock(view.state.last)} UTC. "
         "Words in quotes were said then; what was agreed later holds.",
     )
     steps, budget = len(composer.calls), Budget(max_tokens)
@@ -180,6 +180,6 @@ def _least(view: View, most: int) -> str:
     show, title = f"`{view.command} show {view.route or 'ROUTE'}`", _title(view)
     texts = [f"# {title}\nNo room for more: {show}", f"No room for a brief: {show}", show, LEFT_OUT, LEFT_OUT[1]]
     if (last := view.talk.last) is not None and last.message is not None:
-        words = f"The last message, {lines.clock(last.message.at)}: {lines.quoted(last.message.text, 160)}"
+        words = f"The last message, {quoting.clock(last.message.at)}: {quoting.quoted(last.message.text, 160)}"
         texts.insert(0, f"# {title}\n{words}\nNo room for more: {show}")
     return next((text for text in texts if Budget(most).take([text])), "")

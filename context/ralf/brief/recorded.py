@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import accumulate
 
 from ralf import config
-from ralf.brief import lines, wording
+from ralf.brief import quoting, wording
 from ralf.brief.filling import Piece
+from ralf.brief.handover_bullets import handed_over, is_in_talk
 from ralf.document.bullets import tag
 from ralf.facts.progress import describe_attempts, describe_run
-from ralf.model import Carried, Decision, RouteContext
+from ralf.model import RouteContext
 from ralf.talk import cutting
 from ralf.text import tokens
 from ralf.text.cleaning import one_line, shown
@@ -60,7 +61,7 @@ def recorded(context: RouteContext) -> Recorded:
     """What a route has on record from people, agents and models."""
     made = Recorded()
     work(made, context)
-    notes = map(lines.quotation, filter(str.strip, context.body.notes.strip().split("\n\n")))
+    notes = map(quoting.quotation, filter(str.strip, context.body.notes.strip().split("\n\n")))
     pinned = made.add("note", (_NOTES,), "Notes in the file, by a person", notes)
     made.pinned = _staged(made, [*pinned, *_rules(made, context)], _PINNED)
     made.decided = _staged(made, _in_force(made, context), _DECIDED)
@@ -131,7 +132,7 @@ def foreign(made: Recorded, context: RouteContext, section: str | None) -> None:
 
 def _rules(made: Recorded, context: RouteContext) -> list[str]:
     pins = (
-        f'- {lines.clock(one.at)} pinned: "{lines.indented(cutting.message(one.words, _PINNED_WORDS))}"'
+        f'- {quoting.clock(one.at)} pinned: "{quoting.indented(cutting.message(one.words, _PINNED_WORDS))}"'
         for one in reversed(context.pinned)
     )
     held = (item for item in reversed(context.active_decisions) if item.kind == "rule" or item.pinned)
@@ -146,7 +147,7 @@ def _in_force(made: Recorded, context: RouteContext, *, is_alone: bool = False) 
     handed = () if is_alone else {entry.id for entry in handed_over(context).kept}
     keys: list[str] = []
     for number, item in enumerate(reversed(context.active_decisions)):
-        is_elsewhere = item.id in handed or item.pinned or (_is_in_talk(item, context) and not is_alone)
+        is_elsewhere = item.id in handed or item.pinned or (is_in_talk(item, context) and not is_alone)
         if item.kind in _HELD and not is_elsewhere:
             place, heading = _HELD[item.kind]
             keys += made.add(f"{item.kind}-{number}", (place, number), heading, [wording.decision(item)])
@@ -170,21 +171,6 @@ def _work(context: RouteContext) -> Iterator[str]:
         yield describe_run(run, ours=run.run == context.in_run)
     if context.since:
         yield f"about {context.since:,} tokens of the last session came after it and are in no checkpoint"
-
-
-def handed_over(context: RouteContext) -> Carried:
-    """What a route hands over, with the decisions that no other section has; nothing before a first hand-over."""
-    if context.handover.last is None:
-        return Carried()
-    carried = context.carried
-    apart = {item.id for item in context.decisions if item.kind == "rule" or item.pinned or _is_in_talk(item, context)}
-    kept = tuple(entry for entry in carried.kept if entry.id not in apart)
-    return replace(carried, kept=kept)
-
-
-def _is_in_talk(item: Decision, context: RouteContext) -> bool:
-    """Whether the talk has a decision: a person's answer stands there with what it answers."""
-    return item.origin == "answer" and bool(context.sessions)
 
 
 def _staged(made: Recorded, keys: list[str], shares: tuple[int, ...]) -> list[list[str]]:

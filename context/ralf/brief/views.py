@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ralf.brief import wording
 from ralf.brief.filling import Piece
+from ralf.brief.handover_bullets import handed_over
 from ralf.brief.pieces import View
 from ralf.brief.record import WORKED, Pieces, composed, part
 from ralf.brief.recorded import (
@@ -15,7 +16,6 @@ from ralf.brief.recorded import (
     facts,
     foreign,
     goal,
-    handed_over,
     history,
     recorded,
     work,

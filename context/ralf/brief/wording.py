@@ -9,7 +9,8 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from ralf.brief.handover import author, said, since
+from ralf.brief.handover import since
+from ralf.brief.handover_bullets import author, said
 from ralf.document.bullets import bullet_of, name, tag
 from ralf.model import BODY, ActiveWork, Body, Carried, Decision, RouteContext
 from ralf.text.cleaning import clean, one_line, prose, trimmed

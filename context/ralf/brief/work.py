@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from ralf.brief import lines
+from ralf.brief import lines, quoting
 from ralf.brief.pieces import View
 from ralf.brief.record import now
 from ralf.facts.checks import is_test
@@ -126,14 +126,14 @@ def _tried(talk: Talk, state: State) -> list[str]:
             for one in undone
             if any(fact.kind in ("undone", "stashed") for fact in one.git)
         ),
-        *(("taken back by rewinding", one.at, lines.quoted(one.text, _LINE)) for one, _ in talk.taken_back),
+        *(("taken back by rewinding", one.at, quoting.quoted(one.text, _LINE)) for one, _ in talk.taken_back),
     ]
     found.sort(key=lambda one: one[1])
-    return [f"{what}{f' ({lines.clock(at)})' if at else ''}: {said}" for what, at, said in found]
+    return [f"{what}{f' ({quoting.clock(at)})' if at else ''}: {said}" for what, at, said in found]
 
 
 def _refused(step: Step, why: str) -> str:
-    return lines.call(step) + (f": {lines.quoted(why, _LINE)}" if why else "")
+    return lines.call(step) + (f": {quoting.quoted(why, _LINE)}" if why else "")
 
 
 def _steps(known: Mapping[str, tuple[Step, int]]) -> list[Step]:

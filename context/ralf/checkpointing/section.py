@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import field
 from typing import Protocol
 
-from ralf.brief import lines
+from ralf.brief import lines, quoting
 from ralf.model import SHA256_DIGITS, ActiveWork, Decision, Facts, Source
 from ralf.model.entries import Entry, Message, Step
 from ralf.talk import cutting
@@ -116,7 +116,7 @@ def _title(segment: Segment, talk: Talk) -> str:
         return trimmed(one_line(noted), 72)
     first = next((turn.message for turn in talk.turns if turn.message is not None), None)
     if first is not None:
-        return lines.quoted(first.text, _TITLE)
+        return quoting.quoted(first.text, _TITLE)
     count = sum(len(turn.steps) for turn in talk.turns)
     return f"{count} call{'s' * (count != 1)}"
 
@@ -135,7 +135,7 @@ def _section(segment: Segment, talk: Talk) -> list[str]:
 def _lines(turn: Turn, most: int, closing: int, other: int) -> Iterator[str]:
     """A turn: the message, other texts, what was done, the agent's last text; each line fits a section."""
     if turn.message is not None:
-        yield f'{_opened(turn.message)}{lines.indented(cutting.message(turn.message.text, most))}"'
+        yield f'{_opened(turn.message)}{quoting.indented(cutting.message(turn.message.text, most))}"'
     elif turn.entries:
         yield "- going on with what was asked before"
     else:
@@ -143,17 +143,17 @@ def _lines(turn: Turn, most: int, closing: int, other: int) -> Iterator[str]:
     last = turn.closing
     for said in turn.texts if other else ():
         if said is not last:
-            yield f"  \u00b7 {lines.indented(cutting.cut(said.text, other), '    ')}"
+            yield f"  \u00b7 {quoting.indented(cutting.cut(said.text, other), '    ')}"
     if did := lines.did(turn):
         yield f"  {did}"
     if last is not None and closing:
-        yield f"  \u2192 {lines.indented(cutting.cut(last.text, closing), '    ')}"
+        yield f"  \u2192 {quoting.indented(cutting.cut(last.text, closing), '    ')}"
 
 
 def _opened(message: Message) -> str:
     """When and how a message came, and the quotation mark before it."""
     form = f"({message.form})" if message.form else ""
-    return " ".join(filter(None, ("-", lines.clock(message.at), form, '"')))
+    return " ".join(filter(None, ("-", quoting.clock(message.at), form, '"')))
 
 
 _KNOWN_BY = 30  # characters of its first line by which a message is found again
@@ -168,7 +168,7 @@ def _noted(segment: Segment) -> list[str]:
     """What documents say, or how many decisions they hold; what is for the evidence alone is not told."""
     notes = [event for event in segment.events if event.kind == "note" and event.text.strip()]
     said = [event for event in notes if "decision" not in event.input and event.input.get("aside") is not True]
-    found = [f"- {lines.indented(cutting.cut(event.text.strip(), _MESSAGE))}" for event in said]
+    found = [f"- {quoting.indented(cutting.cut(event.text.strip(), _MESSAGE))}" for event in said]
     count = len(segment.noted)
     if not found and count:
         found = [f"- {count:,} decision{'s' * (count != 1)}; nothing else was noted down."]

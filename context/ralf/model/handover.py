@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import Any, Literal, get_args
 
@@ -35,6 +35,12 @@ def number_of(id_: str) -> int:
     """The number in an id; 0 for none."""
     number = id_.partition("-")[2].partition("-")[0]
     return int(number) if number.isdecimal() else 0
+
+
+def next_id(prefix: str, ids: Iterable[str]) -> str:
+    """The next id; of a shared route the tag of its clone stands behind the number."""
+    newest = max((number_of(id_) for id_ in ids if id_.startswith(f"{prefix}-")), default=0)
+    return f"{prefix}-{newest + 1:03d}"
 
 
 @dataclass(frozen=True, slots=True)

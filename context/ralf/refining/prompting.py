@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from ralf.brief import lines
-from ralf.brief.handover import said
+from ralf.brief.handover_bullets import said
 from ralf.facts.checks import most_telling
 from ralf.facts.commands import simple_commands
 from ralf.facts.state import State

@@ -92,15 +92,15 @@ class RouteFamily:
 
     def changes(self, base: Tree | None, found: Tree, rows: Rows, *, is_whole: bool) -> Mapping[str, Any] | None:
         """See `Family.changes`."""
-        from ralf.route import edits, filed
+        from ralf.route import edits, own_lines
 
         ours, both = context_of(rows, self.route), list[Any]()
         if base is None:
-            theirs = filed.with_own_lines(found[0])
+            theirs = own_lines.with_own_lines(found[0])
             made = edits.changes_of_foreign(ours, theirs)
         else:
-            before = filed.with_own_lines(base[0])  # somebody may have edited what they saved before
-            theirs = filed.with_own_lines(found[0], base[0], is_whole=is_whole)
+            before = own_lines.with_own_lines(base[0])  # somebody may have edited what they saved before
+            theirs = own_lines.with_own_lines(found[0], base[0], is_whole=is_whole)
             is_again = is_saved(rows, str(stamp_of(found[0])))
             made = edits.changes_of_edit(before, theirs, ours, self.redact_change, is_whole=is_whole, is_again=is_again)
             both = edits.conflicts(before, ours, made)

@@ -25,7 +25,7 @@ from ralf.model import (
     Spend,
     Tombstone,
 )
-from ralf.model.handover import KEPT, MOST_IN_FILE, Author, Ended, number_of
+from ralf.model.handover import KEPT, MOST_IN_FILE, Author, Ended, next_id, number_of
 from ralf.model.items import EXTRACTED
 from ralf.route import cap
 from ralf.route.closing import CLOSED, KEEPS_CLOSED
@@ -33,7 +33,6 @@ from ralf.route.edits import BY_AGENT, BY_HAND, all_labelled, labelled, with_dec
 from ralf.route.entries import REVERT as REVERT
 from ralf.route.sections import without
 from ralf.storage.journal import VERSION, Record, runs_of, understood
-from ralf.talk.answer import next_id
 from ralf.text.cleaning import as_section, one_line, trimmed
 
 MAX_COMPLETED_TODOS, MAX_OPEN_TODOS, MAX_TODO_LENGTH = 30, 60, 400  # what never folds must not grow without end

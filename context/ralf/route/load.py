@@ -182,10 +182,10 @@ def _of_bytes(project: Project, route: str, content: bytes) -> RouteContext:
     """What a file says that anyone may have brought: the route is that of the file, whatever stands in it.
     DamagedRouteFile.
     """
-    from ralf.route import edits, filed
+    from ralf.route import edits, own_lines
     from ralf.route.routefile import parse
 
-    return edits.with_header(filed.with_own_lines(parse(content, project.route_file(route))), route=route)
+    return edits.with_header(own_lines.with_own_lines(parse(content, project.route_file(route))), route=route)
 
 
 def _with_foreign(project: Project, route: str, state: State) -> RouteContext:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 from ralf.model.entries import Message
-from ralf.model.handover import KEPT, NAMES, Author, Carried, Ended, HandOver, Kept, Kind, number_of
+from ralf.model.handover import KEPT, NAMES, Author, Carried, Ended, HandOver, Kept, Kind, next_id
 from ralf.talk.names import Quotes, Shown, marked, names_in, plain, sentences
 from ralf.text.cleaning import clean, one_line, trimmed
 from ralf.text.frozen import dataclass
@@ -248,12 +248,6 @@ def carry(
             add(replace(made, at=handover.at, session=handover.session))
     is_newer = before.last is None or (handover.at >= before.last.at and bool(handover))
     return Carried(handover if is_newer else before.last, (*new, *old.values()), (*offers, *before.offers))
-
-
-def next_id(prefix: str, ids: Iterable[str]) -> str:
-    """The next id; of a shared route the tag of its clone stands behind the number."""
-    newest = max((number_of(id_) for id_ in ids if id_.startswith(f"{prefix}-")), default=0)
-    return f"{prefix}-{newest + 1:03d}"
 
 
 def _can_be_offered(entry: Kept) -> bool:
