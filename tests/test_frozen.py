@@ -6,7 +6,6 @@ import copy
 import dataclasses
 import inspect
 import pickle
-from dataclasses import field
 from typing import Any
 
 import pytest
@@ -16,14 +15,14 @@ from ralf.text import frozen
 pytestmark = pytest.mark.ci  # of what is to go
 
 
-def pair(dataclass: Any) -> Any:
-    @dataclass(frozen=True, slots=True)
+def pair(made_by: Any) -> Any:
+    @made_by.dataclass(frozen=True, slots=True)
     class Pair:
         """Two things."""
 
         first: int
         second: tuple[str, ...] = ()
-        others: dict[str, int] = field(default_factory=dict, compare=False, repr=False)
+        others: dict[str, int] = made_by.field(default_factory=dict, compare=False, repr=False)
 
     return Pair
 
@@ -38,7 +37,7 @@ class Empty:
     """No field."""
 
 
-Ours, Theirs = pair(frozen.dataclass), pair(dataclasses.dataclass)
+Ours, Theirs = pair(frozen), pair(dataclasses)
 BOTH = pytest.mark.parametrize("made", [Ours, Theirs])
 
 

@@ -11,7 +11,6 @@ import shlex
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
@@ -25,6 +24,7 @@ from ralf.storage.journal import Store
 from ralf.storage.own import OwnStore
 from ralf.storage.registry import Registration
 from ralf.text import cleaning
+from ralf.text.frozen import dataclass
 
 T = TypeVar("T")
 

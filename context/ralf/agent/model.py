@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import random
-from dataclasses import field
 
 from ralf.errors import UsageError
 from ralf.text import cleaning
-from ralf.text.frozen import dataclass
+from ralf.text.frozen import dataclass, field
 
 MAIN = "main"
 """The step that is meant where none is named."""

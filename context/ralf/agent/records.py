@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field, fields
 from datetime import UTC, datetime
 from operator import attrgetter
 from typing import Any, ClassVar
@@ -17,7 +16,7 @@ from ralf.agent import contents
 from ralf.agent.contents import Tree, size_of
 from ralf.errors import MEND_JOURNAL, DamagedJournal, UsageError
 from ralf.storage.journal import MALFORMED, Entry, Token
-from ralf.text.frozen import dataclass
+from ralf.text.frozen import dataclass, field, fields
 
 VERSION = 1
 

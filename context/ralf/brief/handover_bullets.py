@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import groupby
 
 from ralf.brief.quoting import clock, indented, quotation
 from ralf.model import Decision, RouteContext
 from ralf.model.handover import KEPT, MOST_IN_FILE, NAMES, Author, Carried, HandOver, Kept, Kind, Part
 from ralf.text.cleaning import one_line
-from ralf.text.frozen import dataclass
+from ralf.text.frozen import dataclass, replace
 from ralf.text.patterns import regex
 from ralf.text.tokens import estimate
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +26,7 @@ from ralf.storage.files import content_of
 from ralf.storage.journal import Token, stream_of
 from ralf.text import tokens
 from ralf.text.cleaning import clean, one_line
-from ralf.text.frozen import dataclass
+from ralf.text.frozen import dataclass, field, replace
 from ralf.transcripts import notes
 from ralf.transcripts.events import Event, Position
 from ralf.transcripts.notes import Notes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import field
 from typing import Protocol
 
 from ralf.brief import lines, quoting
@@ -14,7 +13,7 @@ from ralf.talk import cutting
 from ralf.talk.recording import record
 from ralf.talk.turns import Talk, Turn, thread
 from ralf.text.cleaning import one_line, trimmed
-from ralf.text.frozen import dataclass
+from ralf.text.frozen import dataclass, field
 from ralf.transcripts.events import Event
 
 _MESSAGE, _CLOSING, _OTHER = 1_000, 600, 240  # characters of a message, a closing text, another text, in a section

@@ -9,7 +9,6 @@ once.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
 from typing import Any
 
 from ralf.checkpointing.section import Extractive, Segment
@@ -21,7 +20,7 @@ from ralf.talk.recording import record
 from ralf.talk.turns import thread
 from ralf.text import tokens
 from ralf.text.cleaning import one_line, shown, trimmed, without_middle
-from ralf.text.frozen import dataclass
+from ralf.text.frozen import dataclass, fields, replace
 from ralf.text.sentences import sentences
 from ralf.transcripts.events import Event
 

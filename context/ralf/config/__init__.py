@@ -9,7 +9,6 @@ import re
 import stat
 from codecs import BOM_UTF8
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,7 +16,7 @@ from ralf import environment
 from ralf.document.yaml_text import meaning
 from ralf.errors import Damaged, UsageError
 from ralf.storage.files import content_of
-from ralf.text.frozen import dataclass
+from ralf.text.frozen import dataclass, fields
 from ralf.text.patterns import regex
 
 if TYPE_CHECKING:

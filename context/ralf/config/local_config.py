@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ralf import config
 from ralf.errors import UsageError
 from ralf.storage import locks, registry
-from ralf.text.frozen import dataclass
+from ralf.text.frozen import dataclass, field
 from ralf.text.patterns import regex
 
 if TYPE_CHECKING:

@@ -7,10 +7,11 @@ import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import MISSING, fields
 from functools import cache
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple, TypeVar
+
+from ralf.text.frozen import MISSING, fields, is_frozen
 
 T = TypeVar("T")
 
@@ -57,7 +58,7 @@ def to_tree(value: Any) -> Tree:
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [inner if inner.__class__ is str else _plain(inner) for inner in value]
-    return to_tree(value) if hasattr(value, "__dataclass_fields__") else value
+    return to_tree(value) if is_frozen(value) else value
 
 
 def from_tree(cls: type[T], tree: object) -> T:
@@ -76,7 +77,7 @@ def from_tree(cls: type[T], tree: object) -> T:
                 values[name] = read(value)
             except BadTree as error:
                 raise error.within(key) from None
-    if "extra" in cls.__dataclass_fields__:  # type: ignore[attr-defined]
+    if any(field.name == "extra" for field in fields(cls)):  # type: ignore[arg-type]
         values["extra"] = unknown
     elif unknown:
         raise BadTree((next(iter(unknown)),), "no such key", tree)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ralf.document.tree import from_tree, to_tree
 from ralf.model import ActiveWork, Attempt, Checkpoint, Facts
+from ralf.text.frozen import replace
 
 if TYPE_CHECKING:
     from ralf.redact.redactor import Redactor

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +34,7 @@ from ralf.memory.model import (
     tree_of,
 )
 from ralf.text import cleaning
-from ralf.text.frozen import dataclass
+from ralf.text.frozen import dataclass, fields, replace
 
 STREAMS = "agents/"
 """Begins the names of the streams."""

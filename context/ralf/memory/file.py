@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from pathlib import Path
 
 from ralf.document.family import Parsed, Stamp
 from ralf.errors import Damaged
 from ralf.memory.model import FIELDS, KINDS, LISTS, OWN, Item, Memory, label_of
 from ralf.text.cleaning import one_line
-from ralf.text.frozen import dataclass
+from ralf.text.frozen import dataclass, field
 from ralf.text.patterns import regex
 
 LONGEST_FILE = 4 << 20

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, field, fields, replace
 from math import log2
 from typing import Any, NamedTuple
 
 from ralf.errors import UsageError
 from ralf.text import cleaning
-from ralf.text.frozen import dataclass
+from ralf.text.frozen import MISSING, dataclass, field, fields, replace
 
 
 class Kind(NamedTuple):

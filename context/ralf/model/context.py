@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from ralf.model.entries import SessionEntries
@@ -22,7 +21,7 @@ from ralf.model.items import (
     Tombstone,
 )
 from ralf.model.kept import with_decisions
-from ralf.text.frozen import dataclass
+from ralf.text.frozen import dataclass, field, replace
 
 FORMAT_VERSION = "1.3.0"
 

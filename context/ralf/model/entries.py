@@ -7,10 +7,9 @@ completes an earlier one (the result of a call, a to-do list) has its `id`, and 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, fields
 from typing import Any, Literal
 
-from ralf.text.frozen import dataclass
+from ralf.text.frozen import MISSING, dataclass, fields
 
 MessageForm = Literal["", "queued", "answer", "plan", "refused", "command", "program", "ran", "unsent"]
 """How a person's words came; see `ralf.transcripts.events.Form`. ran: a command of the person's own; unsent: taken back

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
 from typing import Any, Literal, get_args
 
-from ralf.text.frozen import dataclass
+from ralf.text.frozen import dataclass, field
 from ralf.text.patterns import regex
 
 Author = Literal["person", "agent", "model", "file", "import"]

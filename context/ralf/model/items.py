@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Any
 
 from ralf.model.handover import Ended
-from ralf.text.frozen import dataclass
+from ralf.text.frozen import dataclass, field
 
 # The source of every field is docs/format.md. Fields that a file has and this version does not know are kept in `extra`
 # and written back. Times are ISO 8601 text as found; "" and () mean that nothing is known.

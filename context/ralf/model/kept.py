@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ralf.model.handover import Author, Carried, Kept
 from ralf.model.items import Decision, Source
+from ralf.text.frozen import replace
 
 _AUTHORS: dict[str, Author] = {
     "user": "person",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 
 from ralf.redact.engine import Hit, Place, Text, any_of, by_word, pattern, rules_for
 from ralf.redact.values import is_compound, is_foreign, is_mixed, is_placeholder, is_random, is_unspoken
+from ralf.text.frozen import dataclass
 from ralf.text.patterns import regex
 
 # ---- command lines and calls ----

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 from ralf.redact.engine import Hit, Text, by_word, is_sample, pattern
 from ralf.redact.values import is_foreign, is_mixed, is_placeholder, is_random
+from ralf.text.frozen import dataclass
 from ralf.text.patterns import regex
 
 # ---- private keys: in armour, whole or in part, and as base64 of that ----

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from hashlib import sha256
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 from ralf.redact import borders, contexts, engine, formats, values
 from ralf.redact.borders import MARKER, Known, Span, marked, merged
 from ralf.redact.engine import Expression, Hit, Text, Words
+from ralf.text.frozen import replace
 from ralf.text.patterns import regex
 from ralf.transcripts.events import Event
 

@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -24,7 +23,7 @@ from ralf.talk.answer import FORM
 from ralf.talk.turns import Talk
 from ralf.text import tokens
 from ralf.text.cleaning import clean, one_line, trimmed, without_middle
-from ralf.text.frozen import dataclass
+from ralf.text.frozen import dataclass, replace
 from ralf.text.patterns import regex
 
 MOST_PROMPT = 9_000

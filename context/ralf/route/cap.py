@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ralf.document import yaml_text
 from ralf.document.tree import to_tree
 from ralf.model import ActiveWork, Decision, RouteContext, Tombstone
 from ralf.text import tokens
+from ralf.text.frozen import replace
 from ralf.text.patterns import regex
 
 # ---- tombstones: a hash of a decision's words ----

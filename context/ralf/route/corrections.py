@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from ralf.route.load import context_at, load_state
 from ralf.route.write import RouteWriter, open_route, utc_now
 from ralf.text import cleaning
 from ralf.text.cleaning import clean, trimmed
+from ralf.text.frozen import dataclass, replace
 
 # ---- decisions ----
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -14,6 +13,7 @@ from ralf.model import BODY, MOST_SOURCES, Decision, RouteContext
 from ralf.model.items import EXTRACTED
 from ralf.route import cap
 from ralf.text.cleaning import one_line
+from ralf.text.frozen import replace
 from ralf.text.patterns import regex
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from ralf.brief.handover_bullets import HEADING, handed_over, section
 from ralf.document.bullets import bullet_of
@@ -11,7 +10,7 @@ from ralf.model import Decision, RouteContext
 from ralf.route import routefile
 from ralf.text import tokens
 from ralf.text.cleaning import shown
-from ralf.text.frozen import by_identity
+from ralf.text.frozen import by_identity, replace
 
 
 def content_of(context: RouteContext) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
@@ -34,6 +33,7 @@ from ralf.route.entries import REVERT as REVERT
 from ralf.route.sections import without
 from ralf.storage.journal import VERSION, Record, runs_of, understood
 from ralf.text.cleaning import as_section, one_line, trimmed
+from ralf.text.frozen import replace
 
 MAX_COMPLETED_TODOS, MAX_OPEN_TODOS, MAX_TODO_LENGTH = 30, 60, 400  # what never folds must not grow without end
 

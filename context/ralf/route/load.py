@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -20,7 +19,7 @@ from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.route.family import MAX_BYTES, context_of, document_of, stamp_of
 from ralf.storage.journal import Store, Token, stream_of
-from ralf.text.frozen import dataclass
+from ralf.text.frozen import dataclass, replace
 
 if TYPE_CHECKING:
     from ralf.document.merge import Change

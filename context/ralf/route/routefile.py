@@ -6,7 +6,6 @@ import re
 import zlib
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
@@ -14,7 +13,7 @@ from ralf.document import comments, yaml_text
 from ralf.document.tree import BadTree, Tree, from_tree, to_tree
 from ralf.errors import DamagedRouteFile, LaterRouteFile
 from ralf.model import BODY, FORMAT_VERSION, Body, Comment, Decision, RouteContext, Section
-from ralf.text.frozen import by_identity
+from ralf.text.frozen import by_identity, replace
 from ralf.text.patterns import regex
 
 FENCE = "---"

@@ -10,7 +10,6 @@ run/RUN            what was recorded last of a run of a loop
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, replace
 from functools import partial
 from itertools import zip_longest
 from typing import Any
@@ -19,7 +18,7 @@ from ralf.document.rows import Rows
 from ralf.document.tree import Tree, from_tree, to_tree
 from ralf.model import Decision, RouteContext
 from ralf.storage.journal import Record, digest_of, runs_of, understood
-from ralf.text.frozen import by_identity
+from ralf.text.frozen import by_identity, fields, replace
 
 _CONTEXT, _DECISION, _SIZE = "context/", "decision/", "size"
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 
 from ralf.model import Section
+from ralf.text.frozen import replace
 
 
 def without(sections: tuple[Section, ...], taken_back: Collection[str]) -> tuple[Section, ...]:

@@ -8,7 +8,6 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +22,7 @@ from ralf.storage.files import content_of
 from ralf.storage.journal import MALFORMED
 from ralf.storage.shared_files import SharedFile
 from ralf.text.cleaning import clean, one_line, trimmed
+from ralf.text.frozen import replace
 from ralf.text.patterns import regex
 
 KINDS = ("decision", "drop", "edit", "handover", "revert")

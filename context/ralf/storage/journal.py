@@ -12,12 +12,11 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import field
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
 from ralf.errors import MEND_JOURNAL, DamagedJournal
-from ralf.text.frozen import dataclass
+from ralf.text.frozen import dataclass, field
 
 # ---- the port ----
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 from ralf.model.entries import Message
 from ralf.model.handover import KEPT, NAMES, Author, Carried, Ended, HandOver, Kept, Kind, next_id
 from ralf.talk.names import Quotes, Shown, marked, names_in, plain, sentences
 from ralf.text.cleaning import clean, one_line, trimmed
-from ralf.text.frozen import dataclass
+from ralf.text.frozen import dataclass, replace
 from ralf.text.patterns import regex
 
 MOST_TEXT, MOST_NEW, MOST_ANSWER = 500, 12, 40_000

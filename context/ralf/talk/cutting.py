@@ -6,11 +6,10 @@ What is shown at a length is shown at every larger one: pieces are taken in an o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate
 
-from ralf.text.frozen import dataclass
+from ralf.text.frozen import dataclass, replace
 from ralf.text.patterns import regex
 
 _LONG_LINE, _LONG_CODE = 240, 260  # characters from which a line is cut into sentences, and code is only counted

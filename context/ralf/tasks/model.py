@@ -6,11 +6,10 @@ Times are ISO 8601 text in UTC; "" and () mean that nothing is known. docs/tasks
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from pathlib import Path
 from typing import Any
 
-from ralf.text.frozen import dataclass
+from ralf.text.frozen import dataclass, field
 
 Extra = Mapping[str, Any]
 

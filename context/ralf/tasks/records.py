@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,7 +13,7 @@ from ralf.document.record import Record
 from ralf.document.rows import Rows
 from ralf.storage.journal import MALFORMED
 from ralf.tasks.model import Attempt, Claim, Evidence, Task
-from ralf.text.frozen import dataclass
+from ralf.text.frozen import dataclass, fields
 
 STREAM = "tasks"
 

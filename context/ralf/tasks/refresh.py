@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from ralf import environment, project as projects
@@ -22,7 +21,7 @@ from ralf.tasks import leases
 from ralf.tasks.model import ENDED_ITSELF, Attempt, Task, TaskState
 from ralf.tasks.routes import route_of
 from ralf.text.cleaning import OWN_OUTPUT, clean, fenced as in_fence, is_valid, one_line, prose, shown, trimmed
-from ralf.text.frozen import dataclass
+from ralf.text.frozen import dataclass, field, replace
 from ralf.text.patterns import regex
 
 if TYPE_CHECKING:

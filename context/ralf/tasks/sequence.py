@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
 from itertools import chain as joined, pairwise
 
 from ralf.errors import Cycle, UnknownDependency, UsageError
 from ralf.tasks.model import Task, TaskState
-from ralf.text.frozen import dataclass
+from ralf.text.frozen import dataclass, field
 
 SETTLED = ("completed", "cancelled")
 """Statuses of tasks for which nothing waits any more."""

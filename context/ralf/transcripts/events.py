@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ralf.text.cleaning import clean
-from ralf.text.frozen import dataclass
+from ralf.text.frozen import dataclass, field
 from ralf.text.patterns import regex
 
 if TYPE_CHECKING:
