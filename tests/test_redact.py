@@ -22,7 +22,7 @@ from ralf.maintenance import ownership
 from ralf.maintenance.repair import repair
 from ralf.project import Project
 from ralf.redact import borders, contexts, engine, formats, redactor_for
-from ralf.redact.borders import MARKER, Known
+from ralf.redact.marks import MARKER, Known
 from ralf.redact.redactor import Redactor
 from ralf.storage import registry
 from ralf.transcripts.events import START, Event

@@ -260,7 +260,7 @@ class Ingest:
         if not redactor.problem:
             known = offsets.note_digests(self.project, self.route, self.source.session)
             return notes.new(events, known, redactor.digest, after)
-        from ralf.redact.borders import untagged
+        from ralf.redact.marks import untagged
         from ralf.route import history  # who has its key does not need it
 
         told = history.texts_of(self.project, self.route, self.source.session)  # under a key that is forgotten

@@ -6,10 +6,11 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING
 
 from ralf.redact import engine, formats
 from ralf.redact.engine import Hit
+from ralf.redact.marks import SHORTEST_AGAIN, Known, Span, merged
 from ralf.redact.values import is_gibberish, is_random, wild_characters
 from ralf.text.patterns import regex
 from ralf.transcripts.events import Event
@@ -229,19 +230,6 @@ if TYPE_CHECKING:
             """What stands for a secret."""
 
 
-MARKER = regex(r"\[REDACTED:([a-z0-9-]{1,40}):([0-9a-f]{8})\]")
-
-
-def markers(text: str) -> dict[str, str]:
-    """The markers of a redacted text, by their tags."""
-    return {found[2]: found[0] for found in MARKER.finditer(text)}
-
-
-def untagged(text: str) -> str:
-    """A redacted text, its markers without their tags: the same under any key."""
-    return MARKER.sub(r"[REDACTED:\1]", text)
-
-
 _GOES_ON = regex(
     r"\[REDACTED:([a-z0-9-]{1,40}):[0-9a-f]{8}\](?:\+([0-9]{1,6}))?\Z"
 )  # how many characters of it follow, where known
@@ -256,11 +244,6 @@ _NEAR, _BEHIND = 300, 200  # characters before and behind a border that are look
 _LONGEST_MARKER = 80  # with how many characters follow
 
 _LONGEST_OPEN = 2 << 10  # of what is kept for the next segment
-
-_SHORTEST_AGAIN = 12
-
-_MANY = 100  # secrets, from which on a text is gone through once, not once for each
-
 
 _CHUNK = regex(r"\S{12,}")
 
@@ -300,16 +283,8 @@ def _between_signs(chunk: str, wild: Callable[[str], int]) -> Iterator[str]:
     for first, start in enumerate(places):
         for last in range(first + 1, min(first + most, len(places))):
             size, its = places[last] - start, wilds[last] - wilds[first]
-            if its and _SHORTEST_AGAIN <= size <= LONGEST_WORD and (its + signs[last] - signs[first]) * 2 >= size:
+            if its and SHORTEST_AGAIN <= size <= LONGEST_WORD and (its + signs[last] - signs[first]) * 2 >= size:
                 yield chunk[start : places[last]]
-
-
-class Span(NamedTuple):
-    """A part of a text, and what is to stand there."""
-
-    start: int
-    end: int
-    marker: str
 
 
 def spans(
@@ -345,7 +320,7 @@ def spans(
         secret: span.marker
         for event, its in zip(every, found, strict=True)
         for span in its
-        if _SHORTEST_AGAIN <= len(secret := event.text[span.start : span.end]) <= LONGEST_WORD and is_random(secret)
+        if SHORTEST_AGAIN <= len(secret := event.text[span.start : span.end]) <= LONGEST_WORD and is_random(secret)
     }
     if before is not None:
         before |= known
@@ -399,57 +374,6 @@ def _plain(end: str) -> str:
     """An end without the number of characters that follow."""
     goes_on = _GOES_ON.search(end, max(0, len(end) - _LONGEST_MARKER))
     return end[: goes_on.start(2) - 1] if goes_on is not None and goes_on[2] else end
-
-
-Found = TypeVar("Found", Hit, Span)
-
-
-def merged(found: Iterable[Found]) -> list[Found]:
-    """The places in order, those that overlap as one, which has the marker or the kind of the first."""
-    apart: list[Found] = []
-    for place in sorted(found, key=lambda place: (place.start, -place.end)):
-        if apart and place.start < apart[-1].end:
-            apart[-1] = apart[-1]._replace(end=max(place.end, apart[-1].end))
-        else:
-            apart.append(place)
-    return apart
-
-
-class Known:
-    """Secrets with their markers, found wherever they stand, in time that does not grow with their square."""
-
-    def __init__(self, markers: Mapping[str, str]) -> None:
-        self._markers = markers
-        self._heads: dict[int, dict[str, list[str]]] = {}  # by how long they are, how the secrets begin
-        for secret in markers if len(markers) > _MANY else ():
-            head = secret[:_SHORTEST_AGAIN]
-            self._heads.setdefault(len(head), {}).setdefault(head, []).append(secret)
-
-    def spans(self, text: str) -> Iterator[Span]:
-        """Where they stand in a text; in no order, and they may overlap."""
-        if not self._heads:
-            for secret, marker in self._markers.items():
-                place = 0
-                while (place := text.find(secret, place)) >= 0:
-                    yield Span(place, place := place + len(secret), marker)
-        for size, heads in self._heads.items():
-            for place in range(len(text) - size + 1):
-                for secret in heads.get(text[place : place + size], ()):
-                    if text.startswith(secret, place):
-                        yield Span(place, place + len(secret), self._markers[secret])
-
-    def replaced(self, text: str) -> str:
-        """A text with the markers in their places."""
-        return marked(text, merged(self.spans(text)))
-
-
-def marked(text: str, spans: Iterable[Span]) -> str:
-    """A text with what is to stand in the spans, which are in order."""
-    parts, place = [], 0
-    for span in spans:
-        parts += [text[place : span.start], span.marker]
-        place = span.end
-    return "".join([*parts, text[place:]])
 
 
 # ---- borders ----

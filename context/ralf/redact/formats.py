@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from base64 import b64decode
+from binascii import a2b_base64
 from collections.abc import Callable, Collection, Iterator
 from functools import cached_property
 
@@ -145,7 +145,7 @@ def _in_base64(text: str) -> Iterator[tuple[int, int]]:
         if found is None:
             place += 1
             continue
-        if b"PRIVATE KEY" in b64decode(found[0][:60] + "===="[: -60 % 4], validate=False):
+        if b"PRIVATE KEY" in a2b_base64(found[0][:60] + "===="[: -60 % 4]):
             yield found.span()
         place = found.end()
 

@@ -10,14 +10,16 @@ import hmac
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ralf.redact import borders, contexts, engine, formats, values
-from ralf.redact.borders import MARKER, Known, Span, marked, merged
+from ralf.redact import contexts, engine, formats, values
 from ralf.redact.engine import Expression, Hit, Text, Words
+from ralf.redact.marks import MARKER, Known, Span, marked, merged
 from ralf.text.frozen import replace
 from ralf.text.patterns import regex
-from ralf.transcripts.events import Event
+
+if TYPE_CHECKING:
+    from ralf.transcripts.events import Event
 
 _ESCAPED_BREAK = regex(r"(?<!\\)(?:\\++r)?+\\++n|\r\n")
 
@@ -108,6 +110,8 @@ class Redactor:
         following  the first events of what comes next, where it is known
         known      random secrets of earlier events, with their markers: found again, and added to
         """
+        from ralf.redact import borders  # here and below: who redacts single texts knows no borders
+
         found, rests = borders.spans(self, events, tails or {}, following, known)
         names = self._names(events)
         clean = [self._event(event, its, names) for event, its in zip(events, found, strict=True)]
@@ -189,6 +193,8 @@ class Redactor:
 
         markers  by their tags
         """
+        from ralf.redact import borders
+
         found = borders.candidates(text) if markers else ()
         tags = ((part, self._tag(part)) for part in found)
         return {part: markers[tag] for part, tag in tags if tag in markers and values.is_random(part)}

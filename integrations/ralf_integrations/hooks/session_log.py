@@ -27,7 +27,7 @@ from ralf import environment, project as projects
 from ralf.errors import TranscriptNotFound, UsageError
 from ralf.project import Project
 from ralf.redact import redactor_for
-from ralf.redact.borders import Span, markers, merged
+from ralf.redact.marks import Span, markers, merged
 from ralf.redact.redactor import Redactor
 from ralf.storage import files
 from ralf.storage.files import open_single_link
