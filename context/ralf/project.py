@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
 import os
 import re
-import shlex
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -23,7 +21,7 @@ from ralf.storage.filestore import FileStore
 from ralf.storage.journal import Store
 from ralf.storage.own import OwnStore
 from ralf.storage.registry import Registration
-from ralf.text import cleaning
+from ralf.text import cleaning, digests
 from ralf.text.frozen import dataclass
 
 T = TypeVar("T")
@@ -358,6 +356,8 @@ def _folders_in(folder: str, *, is_top: bool) -> Iterator[str]:
 
 
 def _is_a_file(path: str) -> Damaged:
+    import shlex
+
     return Damaged(path, "is a file, where ralf keeps a folder", f"mv {shlex.quote(path)} {shlex.quote(path)}.old")
 
 
@@ -503,7 +503,7 @@ class GitView:
         """The tag of this clone in the labels that it gives; "" where it shares nothing, or is not known again."""
         if not self.shares():
             return ""
-        return hashlib.blake2b(b"clone", key=bytes.fromhex(self._owner.key), digest_size=3).hexdigest()
+        return digests.blake2b(b"clone", key=bytes.fromhex(self._owner.key), digest_size=3).hexdigest()
 
     def share(self) -> None:
         """Let git see from now on what this clone shares. Errors: `registry.update`, `hide`."""

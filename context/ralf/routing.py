@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
@@ -15,7 +14,7 @@ from ralf.errors import Busy, Damaged, RouteNotFound, UsageError
 from ralf.project import Project, find as find_project
 from ralf.storage import files, git_files, journal, shared_files
 from ralf.storage.files import content_of, open_single_link
-from ralf.text import cleaning
+from ralf.text import cleaning, digests
 from ralf.text.patterns import regex
 
 DEFAULT = "default"
@@ -384,7 +383,7 @@ def number(project: Project, *, session: str) -> str:
     """Name the route of a session none of whose requests makes a name: `work-1a2b3c4d`. A session that has a route
     keeps it; "" where `route_by` asks for none.
     """
-    digest = hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    digest = digests.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return name(project, f"work {digest}", session=session, redact=str)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import re
 import stat
@@ -16,6 +15,7 @@ from ralf import environment
 from ralf.document.yaml_text import meaning
 from ralf.errors import Damaged, UsageError
 from ralf.storage.files import content_of
+from ralf.text import digests
 from ralf.text.frozen import dataclass, fields
 from ralf.text.patterns import regex
 
@@ -288,7 +288,7 @@ def is_believed(project: Configured, content: bytes | None = None) -> bool:
             return True
     if not any(line.strip() and not line.lstrip().startswith(b"#") for line in content.splitlines()):
         return True  # it sets nothing
-    digest = hashlib.sha256(content).hexdigest()
+    digest = digests.sha256(content).hexdigest()
     if owner.accepted.get(project.config_file.name) == digest:
         return True
     if owner.unaccepted.get(project.config_file.name) == digest:
@@ -548,7 +548,7 @@ def digest_of(script: Path) -> str:
         found = script.lstat()
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & stat.S_IWOTH:
             return ""
-        return hashlib.sha256(content_of(script, most=_MOST_OF_A_SCRIPT)).hexdigest()
+        return digests.sha256(content_of(script, most=_MOST_OF_A_SCRIPT)).hexdigest()
     except OSError:
         return ""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import time
@@ -11,6 +10,7 @@ from typing import Any, NamedTuple
 
 from ralf.errors import MEND_JOURNAL, DamagedJournal
 from ralf.storage.journal import MALFORMED, Entry, Save
+from ralf.text import digests
 
 VERSION = 1
 
@@ -101,4 +101,4 @@ def with_new_mark(entry: Entry) -> bytes:
 
 def _mark_of(entry: Entry) -> str:
     """The mark of a document whose first record was written before there were any."""
-    return hashlib.sha256(entry.record).hexdigest()[:8]
+    return digests.sha256(entry.record).hexdigest()[:8]

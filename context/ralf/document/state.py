@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from sqlite3 import Connection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ralf.document.family import Family, Stamp
 from ralf.document.index import Index, Unusable
@@ -15,6 +13,10 @@ from ralf.document.record import Record
 from ralf.document.rows import Rows
 from ralf.errors import UnknownToken
 from ralf.storage.journal import Entry, Store, Token
+from ralf.text import digests
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
 
 _HEAD, _IDS, _DISPLACED, _BEFORE = "head", "id/", "displaced", "before/"
 
@@ -174,7 +176,7 @@ def is_saved(rows: Rows, stamp: str) -> bool:
 
 def digest_of(content: bytes) -> str:
     """The sha256 of a file, in hexadecimal digits."""
-    return hashlib.sha256(content).hexdigest()
+    return digests.sha256(content).hexdigest()
 
 
 def caught_up(family: Family, store: Store, stream: str, index: Index | None) -> State:

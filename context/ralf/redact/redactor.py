@@ -6,10 +6,8 @@ try words against it. Redacting what is redacted changes nothing.
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from ralf.redact import contexts, engine, formats, values
@@ -177,7 +175,7 @@ class Redactor:
 
     def digest(self, text: str) -> str:
         """What tells a text again under this key, and nothing of it to who has not the key: 16 hexadecimal digits."""
-        return hmac.new(self._key, text.encode("utf-8", "surrogatepass"), sha256).hexdigest()[:16]
+        return self._sum(text).hex()[:16]
 
     def marker(self, kind: str, secret: str) -> str:
         """What stands for a secret: equal for equal ones, also where one of them is escaped."""
@@ -185,7 +183,12 @@ class Redactor:
 
     def _tag(self, secret: str) -> str:
         plain = _ESCAPED_BREAK.sub("\n", secret).replace("\\/", "/").strip()
-        return hmac.digest(self._key, plain.encode("utf-8", "surrogatepass"), "sha256").hex()[:8]
+        return self._sum(plain).hex()[:8]
+
+    def _sum(self, text: str) -> bytes:
+        import hmac  # which loads OpenSSL; few texts have a secret
+
+        return hmac.digest(self._key, text.encode("utf-8", "surrogatepass"), "sha256")
 
     def recognized(self, text: str, markers: Mapping[str, str]) -> dict[str, str]:
         """The random secrets of a text that markers stand for elsewhere, each with its marker. Whoever has kept no

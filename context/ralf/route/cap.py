@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ralf.document import yaml_text
 from ralf.document.tree import to_tree
 from ralf.model import ActiveWork, Decision, RouteContext, Tombstone
-from ralf.text import tokens
+from ralf.text import digests, tokens
 from ralf.text.frozen import replace
 from ralf.text.patterns import regex
 
@@ -48,7 +47,7 @@ def is_buried(tombstones: Sequence[Tombstone], label: str) -> bool:
 
 def _hash(decision: Decision) -> str:
     words = " ".join(_WORD.findall(decision.decision.casefold())) or decision.decision
-    return hashlib.sha256(words.encode("utf-8", "surrogatepass")).hexdigest()[:_SAID_DIGITS]
+    return digests.sha256(words.encode("utf-8", "surrogatepass")).hexdigest()[:_SAID_DIGITS]
 
 
 # ---- what burying and raising makes of a route ----

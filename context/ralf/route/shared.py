@@ -4,7 +4,6 @@ over. No file is ever changed, so branches, merges, rebases and copies do not co
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -21,6 +20,7 @@ from ralf.storage import durable, git_files, shared_files
 from ralf.storage.files import content_of
 from ralf.storage.journal import MALFORMED
 from ralf.storage.shared_files import SharedFile
+from ralf.text import digests
 from ralf.text.cleaning import clean, one_line, trimmed
 from ralf.text.frozen import replace
 from ralf.text.patterns import regex
@@ -73,7 +73,7 @@ def clone_of(project: Project) -> str:
     """The id of this clone, "" where it shares nothing: of the key of its path, which it does not tell."""
     if not project.git.shares():
         return ""
-    return hashlib.blake2b(b"shared", key=bytes.fromhex(project.owner.key), digest_size=8).hexdigest()
+    return digests.blake2b(b"shared", key=bytes.fromhex(project.owner.key), digest_size=8).hexdigest()
 
 
 def publish(project: Project, route: str, revision: int, before: RouteContext, after: RouteContext) -> None:
@@ -206,7 +206,7 @@ class Others(NamedTuple):
     def state(self) -> str:
         """What is another one when others have shared more, or more is accepted; "" for nothing."""
         paths = [[note.path for note in notes] for notes in self]
-        return hashlib.sha256(json.dumps(paths).encode()).hexdigest() if any(paths) else ""
+        return digests.sha256(json.dumps(paths).encode()).hexdigest() if any(paths) else ""
 
     def by_route(self) -> dict[str, Others]:
         """The same, by route."""
@@ -230,7 +230,7 @@ def accept(project: Project, notes: Iterable[Note]) -> None:
     """Accept what a clone has shared up to now; the user was shown each of them. Errors: `Store.append`."""
     paths = sorted(note.path for note in notes)
     record = json.dumps({"accepted": paths}, separators=(",", ":")).encode()
-    id_ = hashlib.sha256(record).hexdigest()
+    id_ = digests.sha256(record).hexdigest()
     project.store.append(_ACCEPTED, record, id=id_, after=project.store.head(_ACCEPTED))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -15,6 +14,7 @@ from ralf.errors import BlobNotFound, Busy, DamagedBlob, UsageError
 from ralf.storage import durable, earlier, files, locks
 from ralf.storage.journal import Blob, Digest
 from ralf.storage.journal_file import MOST, unpack
+from ralf.text import digests
 from ralf.text.patterns import regex
 
 _DIGEST = regex(r"[0-9a-f]{64}")
@@ -55,7 +55,7 @@ class Blobs:
         files.check(self.folder)
         self._bring_earlier()
         content = b"".join(chunks)
-        digest = hashlib.sha256(content).hexdigest()
+        digest = digests.sha256(content).hexdigest()
         self._put(self.path_of(digest), content)
         return digest
 
@@ -84,7 +84,7 @@ class Blobs:
             if error.errno not in files.NOT_REGULAR:
                 raise
         found, is_whole = unpack(packed)
-        if not is_whole or hashlib.sha256(found).hexdigest() != digest:
+        if not is_whole or digests.sha256(found).hexdigest() != digest:
             raise DamagedBlob(path, "its bytes are not those that were put", "ralf context verify --repair")
         return io.BytesIO(found)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import zlib
 from collections.abc import Callable, Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 from ralf.errors import MEND_JOURNAL, DamagedJournal
 from ralf.storage import durable, files, locks
 from ralf.storage.journal_file import MOST, Journal, unpacked
+from ralf.text import digests
 from ralf.text.patterns import regex
 
 PART = regex(r"\d{6}-[0-9a-f]{12}\.jsonl\.gz")
@@ -93,4 +93,4 @@ def _blobs_in(path: Path) -> Iterator[tuple[str, bytes]]:
         else:
             kept = zipfile.ZipFile(path)
             found = ((one.filename, kept.read(one)) for one in kept.infolist() if one.file_size <= MOST)
-        yield from (one for one in found if hashlib.sha256(one[1]).hexdigest() == one[0])
+        yield from (one for one in found if digests.sha256(one[1]).hexdigest() == one[0])

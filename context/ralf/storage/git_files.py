@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import stat
@@ -201,6 +200,8 @@ def _forms(content: bytes) -> set[bytes]:
 
 def _ids_of(content: bytes) -> set[bytes]:
     """The ids of a blob with these bytes, of either kind of repository."""
+    import hashlib  # which loads OpenSSL
+
     framed = b"blob %d\0%s" % (len(content), content)
     return {made.hexdigest().encode() for made in (hashlib.sha1(framed, usedforsecurity=False), hashlib.sha256(framed))}
 

@@ -7,7 +7,6 @@ The docstrings of the port are its contract. `tests/conformance` holds every imp
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
 from ralf.errors import MEND_JOURNAL, DamagedJournal
+from ralf.text import digests
 from ralf.text.frozen import dataclass, field
 
 # ---- the port ----
@@ -316,7 +316,7 @@ def encoded(payload: Mapping[str, Any]) -> bytes:
 
 def digest_of(payload: Mapping[str, Any]) -> str:
     """The sha256, in hex, of a payload as canonical JSON."""
-    return hashlib.sha256(encoded(payload)).hexdigest()
+    return digests.sha256(encoded(payload)).hexdigest()
 
 
 def runs_of(payload: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -339,7 +339,7 @@ def line_of(record: Record) -> bytes:
         record.revision,
         record.revision - 1,
         json.dumps(record.kind).encode(),
-        hashlib.sha256(payload).hexdigest().encode(),
+        digests.sha256(payload).hexdigest().encode(),
         payload,
         json.dumps(record.render).encode(),
         more,
@@ -390,7 +390,7 @@ def parsed(route: str, entry: Entry) -> Record:
 
 
 def _mark_of(entry: Entry) -> str:
-    return hashlib.sha256(entry.record).hexdigest()[:8]
+    return digests.sha256(entry.record).hexdigest()[:8]
 
 
 def _labels_given(payload: object) -> int:

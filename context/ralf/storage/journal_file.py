@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
 import os
 import re
@@ -16,6 +15,7 @@ from typing import NamedTuple
 from ralf.errors import MEND_JOURNAL, DamagedJournal, UnknownToken
 from ralf.storage import durable, files
 from ralf.storage.journal import Entry, Token
+from ralf.text import digests
 from ralf.text.patterns import regex
 
 # ---- a line: a record in its frame, with its id, its length, and sums of both ----
@@ -37,7 +37,7 @@ def framed(id: str, record: bytes) -> bytes:  # noqa: A002
 
 
 def _sum_of(content: bytes) -> bytes:
-    return hashlib.sha256(content).hexdigest()[:32].encode()
+    return digests.sha256(content).hexdigest()[:32].encode()
 
 
 def token_at(offset: int, line: bytes) -> Token:

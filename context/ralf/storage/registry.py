@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
 import os
-import shlex
 import stat
 import time
 from codecs import BOM_UTF8
@@ -17,6 +15,7 @@ from typing import Any
 from ralf import environment
 from ralf.errors import Damaged, OtherOwner, UsageError
 from ralf.storage import files, git_files, locks
+from ralf.text import digests
 
 # ---- a file that must be the user's own: no one else wrote it, and it did not come with a clone ----
 
@@ -123,7 +122,7 @@ class Registration:
     @property
     def id(self) -> str:
         """The id of the store, which stands in each record of it; "" where that is not this user's."""
-        return hashlib.blake2b(bytes.fromhex(self.key), digest_size=16, person=b"store").hexdigest() if self.key else ""
+        return digests.blake2b(bytes.fromhex(self.key), digest_size=16, person=b"store").hexdigest() if self.key else ""
 
     @property
     def has_opted_in(self) -> bool:
@@ -134,7 +133,7 @@ class Registration:
         """Whether a file of the store is one that was there before the project was opted in, as it was then."""
         refused = self.unaccepted.get(path.name)
         with suppress(OSError):
-            return refused is not None and hashlib.sha256(files.content_of(path)).hexdigest() == refused
+            return refused is not None and digests.sha256(files.content_of(path)).hexdigest() == refused
         return False
 
     def is_brought_by_git(self, path: Path, content: bytes) -> bool:
@@ -273,7 +272,7 @@ def everyone() -> list[Registration]:
 
 def _name_of(path: str) -> str:
     quoted = os.fsencode(path).replace(b"%", b"%25").replace(b"/", b"%2F")
-    return os.fsdecode(quoted) if len(quoted) <= _LONGEST else hashlib.sha256(os.fsencode(path)).hexdigest()
+    return os.fsdecode(quoted) if len(quoted) <= _LONGEST else digests.sha256(os.fsencode(path)).hexdigest()
 
 
 def _prepare(projects: Path) -> None:
@@ -327,6 +326,8 @@ def check(folder: Path) -> None:
         return
     others = [(path, owner) for path, owner in _owners(folder) if owner not in mine]
     for path, owner in others:
+        import shlex
+
         if os.path.realpath(folder.parents[1]) not in environment.safe_directories():
             root = shlex.quote(os.path.realpath(folder.parents[1]))
             what = f"belongs to {_name(owner)}, not to {_name(os.geteuid())}: not used"

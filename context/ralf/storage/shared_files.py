@@ -4,7 +4,6 @@ forget. Branches, merges, squashes, rebases and copies of them do not conflict.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any, NamedTuple
 from ralf.storage import durable, files
 from ralf.storage.files import content_of
 from ralf.storage.journal import MALFORMED
-from ralf.text import cleaning
+from ralf.text import cleaning, digests
 from ralf.text.cleaning import clean, one_line, trimmed
 from ralf.text.patterns import regex
 
@@ -49,7 +48,7 @@ def write(folder: Path, clone: str, tree: Mapping[str, Any]) -> None:
 
 def _put(own: Path, counter: int, text: str) -> None:
     content = text.encode("utf-8", "replace")
-    durable.write(own / f"{counter:06d}-{hashlib.sha256(content).hexdigest()[:16]}.json", content, mode=0o644)
+    durable.write(own / f"{counter:06d}-{digests.sha256(content).hexdigest()[:16]}.json", content, mode=0o644)
 
 
 def rewrite(folder: Path, change: Callable[[str], str]) -> list[Path]:
@@ -84,7 +83,7 @@ _LONGEST = 100  # characters of a path that is told
 def _parsed(name: str, content: bytes) -> SharedFile:
     """A file; ValueError or another of `MALFORMED` for one that is not what its name and folder claim."""
     match = _PATH.match(name)
-    if match is None or hashlib.sha256(content).hexdigest()[:16] != match["digest"]:
+    if match is None or digests.sha256(content).hexdigest()[:16] != match["digest"]:
         raise ValueError(name)
     tree = dict(json.loads(content))
     clone, counter, route = match["clone"], int(match["counter"]), str(tree["route"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import unicodedata
 from functools import cache
@@ -10,6 +9,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from ralf.errors import UsageError
+from ralf.text import digests
 from ralf.text.patterns import regex
 
 MARK = "[forgotten]"
@@ -237,7 +237,7 @@ def outside(text: str) -> str:
 
 def _sum(text: str) -> str:
     """Nine decimal digits, which are three tokens whatever they are."""
-    return f"{int.from_bytes(hashlib.sha256(text.encode('utf-8', 'replace')).digest()[:8]) % 10**9:09d}"
+    return f"{int.from_bytes(digests.sha256(text.encode('utf-8', 'replace')).digest()[:8]) % 10**9:09d}"
 
 
 def _end(sum_: str) -> str:
@@ -326,7 +326,7 @@ def slug(name: str) -> str:
     """
     if is_valid(name):
         return name
-    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    digest = digests.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     kept = re.sub(r"\.{2,}", ".", re.sub(r"[^A-Za-z0-9._-]+", "-", name))[:50].strip("._-")
     made = f"{kept}-{digest}" if kept else digest
     return made if is_valid(made) else f"route-{digest}"
