@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -43,7 +44,7 @@ def to_tree(value: Any) -> Tree:
     """A dataclass as a tree: fields in their order, empty ones left out, then the unknown ones."""
     always = getattr(value, "always_written", ())
     tree: Tree = {}
-    keys, of_fields, _ = _stored(value.__class__)
+    keys, of_fields, *_ = _stored(value.__class__)
     for (key, default), inner in zip(keys, of_fields(value), strict=True):
         if inner is default:  # most are
             if key not in always:
@@ -67,18 +68,21 @@ def from_tree(cls: type[T], tree: object) -> T:
         raise BadTree((), "a mapping", tree)
     values: dict[str, Any] = {}
     unknown: Tree = {}
-    _, _, fields_of = _stored(cls)  # type: ignore[arg-type]  # a class can be hashed
+    _, _, names, readers = _stored(cls)  # type: ignore[arg-type]  # a class can be hashed
     for key, value in tree.items():
-        name, read = fields_of.get(key, ("", None))
-        if read is None:
+        name = names.get(key)
+        if name is None or name == _UNKNOWN:
             unknown[key] = value
         elif value is not None:
+            read = readers.get(name)
+            if read is None:
+                read = readers[name] = _reader(_hint(cls, name))
             try:
                 values[name] = read(value)
             except BadTree as error:
                 raise error.within(key) from None
-    if any(field.name == "extra" for field in fields(cls)):  # type: ignore[arg-type]
-        values["extra"] = unknown
+    if _UNKNOWN in names:
+        values[_UNKNOWN] = unknown
     elif unknown:
         raise BadTree((next(iter(unknown)),), "no such key", tree)
     return cls(**values)
@@ -87,32 +91,42 @@ def from_tree(cls: type[T], tree: object) -> T:
 _Read = Callable[[Any], Any]
 
 
-class _Stored(NamedTuple):
-    """The fields of a dataclass that are part of its tree, but for `extra`.
+_UNKNOWN = "extra"
+"""The field that has the keys which are not known."""
 
-    keys     of them, with their defaults
+
+class _Stored(NamedTuple):
+    """The fields of a dataclass that are part of its tree.
+
+    keys     of all but `extra`, with their defaults
     values   tells those of an object, in this order
-    by_key   their names and readers
+    names    theirs by key; `extra` under its own
+    readers  by name: of those that were read so far
     """
 
     keys: tuple[tuple[str, Any], ...]
     values: Callable[[Any], Sequence[Any]]
-    by_key: Mapping[str, tuple[str, _Read]]
+    names: Mapping[str, str]
+    readers: dict[str, _Read]
 
 
 @cache
 def _stored(cls: Any) -> _Stored:
-    hints = typing.get_type_hints(cls)
-    stored = [field for field in fields(cls) if field.name != "extra" and field.metadata.get("stored", True)]
+    stored = [field for field in fields(cls) if field.name != _UNKNOWN and field.metadata.get("stored", True)]
     keys = [str(field.metadata.get("key", field.name)) for field in stored]
     defaults = [one.default if one.default_factory is MISSING else one.default_factory() for one in stored]
     names = [field.name for field in stored]
-    readers = [_reader(hints[name]) for name in names]
     values: Callable[[Any], Sequence[Any]] = attrgetter(*names)  # much faster than one after the other
     if len(names) == 1:
         values = lambda value: (getattr(value, names[0]),)  # noqa: E731
-    found = tuple(zip(keys, defaults, strict=True))
-    return _Stored(found, values, dict(zip(keys, zip(names, readers, strict=True), strict=True)))
+    by_key = dict(zip(keys, names, strict=True)) | {one.name: one.name for one in fields(cls) if one.name == _UNKNOWN}
+    return _Stored(tuple(zip(keys, defaults, strict=True)), values, by_key, {})
+
+
+def _hint(cls: type, name: str) -> Any:
+    """The type of a field; of all at once, as `typing` tells them, it takes a start milliseconds."""
+    home = next(one for one in cls.__mro__ if name in one.__annotations__)
+    return eval(home.__annotations__[name], vars(sys.modules[home.__module__]))  # noqa: S307  # our own annotations
 
 
 def _reader(hint: Any) -> _Read:
