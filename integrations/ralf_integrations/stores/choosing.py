@@ -6,7 +6,6 @@ import os
 from contextlib import suppress
 
 from ralf import environment, project as projects
-from ralf.config.local_config import local_config_of
 from ralf.errors import RalfError, UsageError
 from ralf.project import Project
 from ralf.storage import git_files
@@ -24,6 +23,8 @@ def open_named(project: Project) -> Store | None:
     where, root, owner = project.local_config_file, project.folder.parent.parent, project.owner
     if not owner.has_opted_in or owner.has_not_accepted(where) or git_files.tracks(root, where.relative_to(root)):
         return None
+    from ralf.config.local_config import local_config_of  # every command asks `names_servers`, and few names any
+
     settings = local_config_of(project)
     if settings.store != "nats":
         return None
