@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -23,6 +22,7 @@ from ralf.storage.own import OwnStore
 from ralf.storage.registry import Registration
 from ralf.text import cleaning, digests
 from ralf.text.frozen import dataclass
+from ralf.text.patterns import regex
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ _REMOVE = "remove the link"
 _FOLDERS = frozenset(("routes", "journal"))
 """Folders at the top of every store without which nothing can be read: without any other, what is there is shown."""
 
-_NAMES_A_STORE = re.compile(rb"""(?m)^[^#\n]{0,999}?(?<![^\s{,"'?])store["']?\s{0,9}:""")
+_NAMES_A_STORE = regex(rb"""(?m)^[^#\n]{0,999}?(?<![^\s{,"'?])store["']?\s{0,9}:""")
 
 _LEAVES = frozenset(
     {

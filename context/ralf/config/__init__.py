@@ -99,7 +99,7 @@ class Limits:
         try:
             if text.endswith("%"):
                 return cls(percent=float(text[:-1]), pressure=pressure, window=window)
-            if _THOUSANDS.match(text):
+            if "," in text and _THOUSANDS.match(text):
                 text = text.replace(",", "")
             return cls(tokens=int(text), pressure=pressure, window=window)
         except ValueError as error:

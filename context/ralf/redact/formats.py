@@ -441,7 +441,8 @@ def find_formats(text: Text, there: Collection[str]) -> Iterator[Hit]:
 
     there  those of WORDS that stand in the text
     """
-    yield from _of_discord(text.raw)
+    if text.raw.count(".") > 1:
+        yield from _of_discord(text.raw)
     if len(text.raw) > 2 * _NUMBERS and text.raw.count(",") >= _NUMBERS - 1:
         yield from (Hit(*found.span(), "keypair") for found in _KEYPAIR.finditer(text.raw))
     if not there:

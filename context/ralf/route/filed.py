@@ -27,7 +27,7 @@ def brief_of(context: RouteContext) -> str:
     parts: dict[str, Iterable[str]] = {
         HEADING: [shown(text).removeprefix(HEADING)],
         _RULES_HEADING: _listed(rules, _RULES),
-        routefile.NOW: [now] if tokens.estimate(now) <= _NOW and routefile.can_be_now(now) else [],
+        routefile.NOW: [now] if now and tokens.estimate(now) <= _NOW and routefile.can_be_now(now) else [],
         _DECIDED_HEADING: _listed([item for item in held if item not in rules], _DECIDED),
     }
     joined = {heading: "".join(lines).strip("\n") for heading, lines in parts.items()}

@@ -126,11 +126,12 @@ def prose(text: str) -> str:
     """`text` on one line as `one_line`, but the items of its lists stand behind semicolons, headings before colons."""
     parts: list[str] = []
     for line in filter(str.strip, text.split("\n")):
-        if found := _ITEM.match(line):
+        is_plain = line[0].isalpha()  # as most are, for which the patterns need not be compiled
+        if not is_plain and (found := _ITEM.match(line)):
             if parts and not parts[-1].rstrip(" *_`").endswith(_ENDS):
                 parts[-1] = f"{parts[-1].rstrip()};"
             line = (found["number"] or "") + found["text"]
-        elif found := _TITLE.match(line):
+        elif not is_plain and (found := _TITLE.match(line)):
             line = found["text"] if found["text"].endswith(_ENDS) else f"{found['text'].rstrip()}:"
         parts.append(line)
     return one_line(" ".join(parts))
