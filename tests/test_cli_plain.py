@@ -70,6 +70,12 @@ def test_no_route_is_told_in_both_ways(tmp_path: Path) -> None:
     assert answered(storekit.PLAIN, tmp_path, "list") == answered(storekit.CLICK, tmp_path, "list")
 
 
+def test_the_page_of_help_that_is_shipped_is_the_one_that_the_commands_make(tmp_path: Path) -> None:
+    for columns in ("79", "80", "200", "wide"):
+        plain = storekit.process("--help", cwd=tmp_path, way=storekit.PLAIN, COLUMNS=columns)
+        assert plain == storekit.process("--help", cwd=tmp_path, way=storekit.CLICK, COLUMNS=columns)
+
+
 @pytest.mark.ci
 @pytest.mark.parametrize("arguments", [["list"], ["show", "tide"], ["show", "tide", "--max-tokens", "120"]])
 def test_a_plain_list_and_show_load_no_click(made: Path, arguments: list[str]) -> None:

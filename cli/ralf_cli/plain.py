@@ -3,6 +3,7 @@
     ralf list · show ROUTE                  ralf refresh
     ralf context list · show ROUTE          ralf task list · show · claim · progress · done
     ralf memory show --for TEXT             ralf decide ROUTE TEXT
+    ralf --help
 
 `--root DIR` may precede them. The output is the same to the byte: `ralf_cli.main` handles everything unusual (a
 terminal, another option, a warning, an error), before anything is printed. A command that may have written is never
@@ -34,7 +35,6 @@ class _Failed(Exception):
 
 def run() -> NoReturn:
     """Run the command line and exit with its status."""
-    gc.disable()  # what is loaded stays: to look through it again and again is a tenth of a short command
     instant.open_streams()
     raised: BaseException | None = None
     wrote: list[str] = []
@@ -100,6 +100,8 @@ def _answer(arguments: Sequence[str], wrote: list[str]) -> str:
     root, rest = (arguments[1], arguments[2:]) if arguments[:1] == ["--root"] and arguments[1:] else (None, arguments)
     if out is None or out.encoding.lower() != "utf-8" or out.isatty():
         return ""
+    if rest in (["--help"], ["-h"]):
+        return _help()
     name = " ".join(rest[:2] if rest[:1] in _GROUPS else rest[:1])
     if name not in _COMMANDS:
         return ""
@@ -127,6 +129,15 @@ def _answer(arguments: Sequence[str], wrote: list[str]) -> str:
     if wrote:
         _say(f"warning: {problem}" for problem in extensions.problems)
     return text if wrote else ""
+
+
+def _help() -> str:
+    """The page that `ralf_cli.main` makes for 80 columns and more, "" for fewer; how to make it: CONTRIBUTING.md."""
+    columns = posix.environ.get(b"COLUMNS", b"")
+    if columns and not (columns.isdigit() and int(columns) >= _WIDTH):
+        return ""
+    with open(f"{__file__.rpartition('/')[0]}/help.txt", encoding="utf-8") as file:  # noqa: PTH123
+        return file.read()
 
 
 def _may_exchange(root: str | None) -> bool:
@@ -349,3 +360,5 @@ _WRITES = frozenset(("decide", "context decide", "task claim", "task progress", 
 _NUMBERS = frozenset(("--max-tokens", "--lease"))
 
 _DIGITS = 10
+
+_WIDTH = 80  # columns of the widest page of help

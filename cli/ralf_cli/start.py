@@ -1,5 +1,6 @@
 """The entry point of `ralf`, before anything is loaded that some systems do not have."""
 
+import gc
 import sys
 
 TYPE_CHECKING = False
@@ -9,6 +10,7 @@ if TYPE_CHECKING:
 
 def run() -> "NoReturn":
     """Run the command line and exit with its status: 1 on a system that lacks what ralf needs."""
+    gc.disable()  # what is loaded stays: to look through it again and again is a tenth of a short command
     try:
         from ralf_cli import answers
 
