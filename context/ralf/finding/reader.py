@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ralf import project as projects, routing
@@ -14,7 +13,9 @@ from ralf.document.index import NAME, Index, with_index
 from ralf.errors import Damaged, DamagedJournal, UnknownToken, UsageError
 from ralf.model import RouteContext
 from ralf.project import Project
+from ralf.route.closing import ended_tasks, why_closed
 from ralf.storage.journal import Written
+from ralf.text.frozen import dataclass, replace
 
 if TYPE_CHECKING:
     from ralf.model import ActiveWork
@@ -145,7 +146,12 @@ def list_routes(*, since: str | None = None, root: str | os.PathLike[str] | None
     archived = routing.archived(project)
     names = [name for name in routing.names_of(project) if name not in archived]
     found = with_index(project.room_for(NAME), lambda index: _summaries(project, names, journals, index))
-    found = [replace(one, closed=_closed(project, one, journals.get(one.route))) for one in found]
+    ended = ended_tasks(project)
+    closed = (
+        why_closed(project, one.route, one.work_status, one.current_task, journals.get(one.route, _NEVER), ended)
+        for one in found
+    )
+    found = [replace(one, closed=why) for one, why in zip(found, closed, strict=True)]
     found.sort(key=lambda summary: summary.route)
     found.sort(key=lambda summary: summary.last_checkpoint, reverse=True)
     return found if since is None else [one for one in found if _is_since(one, journals.get(one.route, _NEVER), since)]
@@ -188,12 +194,6 @@ def _marks(file: str, journal: Written | None) -> list[int]:
     if journal is None:
         return []
     return [journal.written, journal.changed, found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino]
-
-
-def _closed(project: Project, one: RouteSummary, last: Written | None) -> str:
-    from ralf.route.closing import why_closed
-
-    return why_closed(project, one.route, one.work_status, one.current_task, last or _NEVER)
 
 
 def _is_since(summary: RouteSummary, journal: Written, since: str) -> bool:
