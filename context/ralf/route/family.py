@@ -21,7 +21,7 @@ from ralf.route import rows as routes
 from ralf.route.rows import context_of as context_of
 from ralf.storage import journal
 from ralf.storage.journal import Entry
-from ralf.text.frozen import dataclass, replace
+from ralf.text.frozen import dataclass
 from ralf.text.patterns import regex
 
 if TYPE_CHECKING:

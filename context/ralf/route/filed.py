@@ -10,7 +10,7 @@ from ralf.model import Decision, RouteContext
 from ralf.route import routefile
 from ralf.text import tokens
 from ralf.text.cleaning import shown
-from ralf.text.frozen import by_identity, replace
+from ralf.text.frozen import by_identity
 
 
 def content_of(context: RouteContext) -> bytes:
