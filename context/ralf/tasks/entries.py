@@ -1,13 +1,14 @@
-"""What lists and claims ask of all tasks: two tables in memory, which `index.db` keeps, so that SQL answers."""
+"""What lists and claims ask of all tasks: two tables of `index.db`, so that SQL answers."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
-from ralf.document.index import TASKS, Index
+from ralf.document.index import TASKS, Index, Unusable
 
 ORDER = "status <> 'pending', priority desc, created, ord, id"
 """Of tasks, as they would be claimed: those that are pending come first."""
@@ -32,50 +33,74 @@ class Entry(NamedTuple):
     title: str = ""
     created: str = ""
     priority: int = 0
-    after: Sequence[str] = ()
+    after: tuple[str, ...] = ()
     order: int = 0
 
 
 class Entries:
-    """The entries by their ids. No error of the index reaches who asks: it is read once, and what changes is kept."""
+    """The entries by their ids: those that an index keeps, as they were when a document's state was asked for; from the
+    first change on all of them in memory.
 
-    def __init__(self) -> None:
-        self._db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False, uri=True)
+    index    None: there are none yet
+    instead  what gives them without the index: no error of it reaches who asks
+    """
+
+    def __init__(self, index: Index | None, instead: Callable[[], Entries]) -> None:
+        self._index = index
+        self._instead = instead
+        self._is_apart = False  # from the index
+        self._changed = set[str]()
+        self._db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         for table in TASKS.values():
             self._db.execute(table)
-        self._changed = set[str]()
-
-    def take(self, index: Index, stream: str, token: str) -> None:
-        """Take those that an index has beside a document at a place of its journal. Unusable."""
-        index.copy(self._db, TASKS, stream, token)
 
     def keep(self, db: sqlite3.Connection, *, is_whole: bool) -> None:
-        """Leave in the index what changed, within its transaction.
+        """Leave in the index what changed, within its transaction. Unusable where that says nothing of the rest.
 
         is_whole  whether what it has is of another document
         """
+        if self._is_apart:
+            raise Unusable
         for table in TASKS:
             if is_whole:
                 db.execute(f"delete from {table}")  # noqa: S608
             for id_ in self._changed:
                 db.execute(f"delete from {table} where id = ?", (id_,))  # noqa: S608
-                for row in self.ask(f"select * from {table} where id = ?", id_):  # noqa: S608
-                    db.execute(f"insert into {table} values({', '.join('?' * len(row))})", row)
+                _insert(db, table, self.ask(f"select * from {table} where id = ?", id_))  # noqa: S608
 
     def ask(self, question: str, *values: object) -> list[tuple[Any, ...]]:
         """The rows of `task` and `task_file` that answer a question in SQL."""
+        if self._index is not None:
+            with suppress(Unusable), self._index.database() as kept:
+                return kept.execute(question, values).fetchall()
+            self._take()
         return self._db.execute(question, values).fetchall()
+
+    def _take(self) -> None:
+        """Have all of them in memory."""
+        index, self._index = self._index, None
+        if index is not None:
+            try:
+                with index.database() as kept:
+                    found = {table: kept.execute(f"select * from {table}").fetchall() for table in TASKS}  # noqa: S608
+            except Unusable:
+                self._is_apart, self._db = True, self._instead()._db
+            else:
+                for table, rows in found.items():
+                    _insert(self._db, table, rows)
 
     def put(self, id_: str, entry: Entry | None) -> None:
         """Keep the entry of an id; None: there is none any more."""
+        if self.get(id_) == entry:
+            return
+        self._take()
         self._changed.add(id_)
         for table in TASKS:
             self._db.execute(f"delete from {table} where id = ?", (id_,))  # noqa: S608
         if entry is not None:
-            files, *values = entry._replace(after=json.dumps([*entry.after]))
-            self._db.execute(f"insert into task values(?, ?{', ?' * len(values)})", (id_, id_.casefold(), *values))
-            rows = [(id_, name, *file) for name, file in files.items()]
-            self._db.executemany("insert into task_file values(?, ?, ?, ?, ?, ?)", rows)
+            files, *values, after, order = entry
+            _insert(self._db, "task", [(id_, id_.casefold(), *values, json.dumps(after), order)])
+            _insert(self._db, "task_file", [(id_, name, *file) for name, file in files.items()])
 
     def get(self, id_: str) -> Entry | None:
         """The entry of an id; None for none."""
@@ -84,7 +109,7 @@ class Entries:
                 name: (stamp, digest, bool(of_others), problem)
                 for _, name, stamp, digest, of_others, problem in self.ask("select * from task_file where id = ?", id_)
             }
-            entry = Entry._make([files, *values, json.loads(after), order])
+            entry = Entry._make([files, *values, tuple(json.loads(after)), order])
             return entry._replace(is_foreign=bool(entry.is_foreign), is_due=bool(entry.is_due))
         return None
 
@@ -96,3 +121,8 @@ class Entries:
     def __len__(self) -> int:
         ((found,),) = self.ask("select count(*) from task")
         return int(found)
+
+
+def _insert(db: sqlite3.Connection, table: str, rows: Sequence[Sequence[Any]]) -> None:
+    for row in rows[:1]:
+        db.executemany(f"insert into {table} values({', '.join('?' * len(row))})", rows)

@@ -63,16 +63,16 @@ def tops(folder: Path) -> list[Path]:
     return [folder, folder.parent.parent / TASKS] if folder.parent.name == _LOOP else [folder]
 
 
-def scan(folder: Path) -> dict[str, os.stat_result]:
-    """Each task file below a project's folders of tasks (`tops`), by its name from the project's folder on, with what
-    one stat says of it.
+def scan(folder: Path) -> dict[str, int]:
+    """The stamp of each task file below a project's folders of tasks (`tops`), by its name from the project's folder
+    on.
 
     It follows no symbolic link, and leaves out hidden files, templates, names that are not UTF-8 and whatever else is
     no task. OSError for a folder that is there and cannot be read: nobody is to take its tasks for gone.
     """
     root = f"{folder.parent.parent}/"
     for _ in range(_MOST_LOOKS):
-        found: dict[str, os.stat_result] = {}
+        found: dict[str, int] = {}
         above: dict[str, tuple[int, int]] = {}
         for top in tops(folder):
             _scan(root, os.fspath(top.relative_to(root)), _ANY if top == folder else _NAMED, 0, found, above)
@@ -100,7 +100,7 @@ def _scan(
     folder: str,
     called: Pattern[str],
     depth: int,
-    found: dict[str, os.stat_result],
+    found: dict[str, int],
     above: dict[str, tuple[int, int]] | None,
 ) -> None:
     """Add the files in a folder of a root, and in those below it.
@@ -114,16 +114,20 @@ def _scan(
     if above is not None:
         above[folder] = age
     match, inner = (called if depth else _NAMED).match, list[str]()
-    with os.scandir(root + folder) as entries:
-        for entry in entries:
-            name = entry.name
-            if match(name) and entry.is_file(follow_symlinks=False):
-                try:
-                    found[f"{folder}/{name}"] = entry.stat(follow_symlinks=False)
-                except FileNotFoundError:  # gone since
-                    continue
-            elif _FOLDER.match(name) and entry.is_dir(follow_symlinks=False):
-                inner.append(name)
+    opened = os.open(root + folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        with os.scandir(opened) as entries:  # of an open folder each stat looks up one name, and not a path
+            for entry in entries:
+                name = entry.name
+                if match(name) and entry.is_file(follow_symlinks=False):
+                    try:
+                        found[f"{folder}/{name}"] = stamp(entry.stat(follow_symlinks=False))
+                    except FileNotFoundError:  # gone since
+                        continue
+                elif _FOLDER.match(name) and entry.is_dir(follow_symlinks=False):
+                    inner.append(name)
+    finally:
+        os.close(opened)
     for name in inner if depth < _DEPTH else ():
         path, holds = f"{folder}/{name}", name in _PARTS or name in FOLDERS or _MONTH.match(name)
         if depth:

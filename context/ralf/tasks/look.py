@@ -7,6 +7,7 @@ and of both:
     read/DIGEST  bytes of a file that was found to be the user's, and that no record has yet
     shown/ID     the digest of the newest record of a task that its file was found to show
     displaced    the tasks of which the newest write has displaced files; None: nobody knows
+    scan         the digest of a scan that found each file with the stamp that it has here
     plan         the stamp of the plan's file, why it cannot be read, and its chains
 
 Whether a file changed takes one stat. Whose it is says its content (`docs/tasks.md`): what records know, and what git
@@ -18,7 +19,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,10 +26,10 @@ from typing import Any, NamedTuple, cast
 
 from ralf.document import place as places
 from ralf.document.family import Family
-from ralf.document.index import Index, Unusable
+from ralf.document.index import Index
 from ralf.document.record import Enveloped, Record
 from ralf.document.rows import Rows
-from ralf.document.state import State, caught_up
+from ralf.document.state import caught_up
 from ralf.errors import Damaged, RalfError
 from ralf.project import Project
 from ralf.storage import git_files
@@ -42,9 +42,6 @@ from ralf.tasks.records import STREAM, Known
 
 _SETTLED, _SETTLED_COARSE = 50_000_000, 2_000_000_000
 """Nanoseconds after which a change of a file changes its times, too; the second for a clock that counts seconds."""
-
-
-_MOST_TRIES = 4  # at an index into which others write
 
 
 class _Fold(Enveloped):
@@ -86,8 +83,10 @@ class Looker:
         self._project = project
         self._index = index
         self._chosen: dict[str, list[tuple[str, File]]] = {}  # the files of tasks that were looked at
-        self.book = Book(project, *_known(project, index), self._row)
-        self._is_whole = self.book.state.kept is None
+        state = caught_up(FAMILY, project.store, STREAM, index)
+        self._is_whole = state.kept is None
+        entries = Entries(None if self._is_whole else index, lambda: Looker(project, None).book.entries)
+        self.book = Book(project, state, entries, self._row)
         self._renew(near)
 
     def keep(self) -> None:
@@ -126,8 +125,13 @@ class Looker:
 
     def _take_files(self, folder: Path, ids: set[str]) -> None:
         """Take in the files that changed, and those of some tasks."""
-        found = {name: folders.stamp(stat) for name, stat in folders.scan(folder).items()}
+        found = folders.scan(folder)
+        digest = records.digest_of(repr(found).encode())  # one comparison for all files
+        if not ids and digest == self.book.rows.one("scan"):
+            return
         was = dict(self.book.entries.ask("select name, stamp from task_file"))
+        if found == was:
+            self.book.rows.put("scan", digest)
         if ids or found != was:
             of = dict(self.book.entries.ask("select name, id from task_file"))
             names = [name for name, stamp in found.items() if was.get(name) != stamp]
@@ -275,7 +279,7 @@ class Looker:
                 title=words_of(task.title),
                 created=task.created,
                 priority=task.priority,
-                after=task.after,
+                after=tuple(task.after),
                 order=known.order,
             )
         is_there = bool(files) or rows.one(f"known/{id_}") is not None
@@ -341,18 +345,6 @@ class Looker:
         if is_shown:
             rows.put(f"shown/{id_}", known.digest)
         return is_shown
-
-
-def _known(project: Project, index: Index | None) -> tuple[State, Entries]:
-    """The state of the records, and the entries beside it, both of one moment."""
-    for _ in range(_MOST_TRIES):
-        state, entries = caught_up(FAMILY, project.store, STREAM, index), Entries()
-        if index is None or state.kept is None:
-            return state, entries
-        with suppress(Unusable):
-            entries.take(index, STREAM, state.kept)
-            return state, entries
-    return caught_up(FAMILY, project.store, STREAM, None), Entries()
 
 
 def tasks_folder(project: Project) -> Path:
