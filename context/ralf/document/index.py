@@ -126,24 +126,6 @@ class Index:
         token, self._turns[name] = _place(text)
         return token, Kept(self, name, None if instead is None else partial(instead, token))
 
-    def copy(self, db: sqlite3.Connection, tables: Iterable[str], name: str, token: str) -> None:
-        """Copy tables into those of another database, as they were when a document's state at a place was asked for.
-
-        The file that lies at the path now may be another one: it is neither made here nor removed.
-        """
-        try:
-            db.execute("attach ? as kept", (f"{self.path.absolute().as_uri()}?mode=rw",))
-            db.execute("begin")
-            for table in tables:
-                db.execute(f"insert into main.{table} select * from kept.{table}")  # noqa: S608
-            found = db.execute("select value from kept.row where name = ? and key = ''", (name,)).fetchone()
-            db.execute("commit")
-            db.execute("detach kept")
-        except sqlite3.DatabaseError as error:
-            raise Unusable from error
-        if not (found and _place(found[0]) == [token, self._turns.get(name)] and _is_there(self.path, self._open)):
-            raise Unusable
-
     def keep(
         self,
         name: str,
