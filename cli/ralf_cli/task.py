@@ -103,7 +103,7 @@ def list_(
     elif found.tasks:
         table(HEADINGS, map(cells, found.tasks), RIGHT)
     else:
-        say(nothing(found))
+        say(nothing(root))
     if left := more(found):
         say(left)
     for warning in warnings_of(found):

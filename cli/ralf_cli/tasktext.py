@@ -177,9 +177,12 @@ def more(found: TaskList, ralf: str = "ralf") -> str:
     return f"{found.left:,} more of {count:,}: {ralf} task list --all" if found.left else ""
 
 
-def nothing(found: TaskList) -> str:
+def nothing(root: str | None) -> str:
     """The line in place of a list without tasks."""
-    counts = {name: found.counts.get(name, 0) for name in ("pending", "failed", "completed", "cancelled")}
+    from ralf.tasks import store
+
+    found = store.at(root).counts()
+    counts = {name: found[name] for name in ("pending", "failed", "completed", "cancelled")}
     if not any(counts.values()):
         return 'no tasks yet; add one: ralf task add "TITLE"'
     told = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)

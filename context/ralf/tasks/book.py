@@ -263,10 +263,10 @@ class Book:
 
     # ---- lists ----
 
-    def ordered(self, which: str, *values: str) -> list[str]:
+    def ordered(self, which: str, *values: str, limit: int | None = None) -> list[str]:
         """The tasks for which a condition in SQL holds, as they would be claimed: those that are pending come first."""
-        asked = f"select id from task where status <> '' and {which} order by {ORDER}"  # noqa: S608
-        return [id_ for (id_,) in self.entries.ask(asked, *values)]
+        asked = f"select id from task where status <> '' and {which} order by {ORDER} limit ?"  # noqa: S608
+        return [id_ for (id_,) in self.entries.ask(asked, *values, -1 if limit is None else limit)]
 
     @cached_property
     def _blocked(self) -> set[str]:
@@ -314,21 +314,26 @@ class Book:
         ready: bool = False,
         limit: int | None = None,
     ) -> TaskList:
-        """The tasks of some statuses that fit; see `store.list_tasks`."""
+        """The tasks of some statuses that fit, uncounted; see `store.list_tasks`."""
         wanted = {
             "status": () if ready else statuses,
             "role": () if ready or role is None else (role,),
             "route": () if route is None else (route,),
         }
-        which = [f"{name} in ({', '.join('?' * len(values))})" for name, values in wanted.items() if values]
-        fits = self.ordered(" and ".join(["true", *which]), *chain.from_iterable(wanted.values()))
-        if ready:
-            there = {*fits}
-            fits = [id_ for id_ in self.claimable_as(role) if id_ in there]
-        tasks = tuple(self.states(fits[:limit]).values())
-        return TaskList(
-            tasks, self.counts(), len(fits) - len(tasks), tuple(self.problems()), tuple(filter(None, [self.plan[1]]))
+        which = " and ".join(
+            ["true", *(f"{name} in ({', '.join('?' * len(values))})" for name, values in wanted.items() if values)]
         )
+        values = [*chain.from_iterable(wanted.values())]
+        if ready:
+            there = {*self.ordered(which, *values)}
+            fits = [id_ for id_ in self.claimable_as(role) if id_ in there]
+            count = len(fits)
+        else:
+            fits = self.ordered(which, *values, limit=limit)
+            ((count,),) = self.entries.ask(f"select count(*) from task where status <> '' and {which}", *values)  # noqa: S608
+        tasks = tuple(self.states(fits[:limit]).values())
+        problems, of_plan = tuple(self.problems()), tuple(filter(None, [self.plan[1]]))
+        return TaskList(tasks, left=count - len(tasks), damaged=problems, warnings=of_plan)
 
     def problems(self) -> list[tuple[Path, str]]:
         """Files that cannot be read, and why."""

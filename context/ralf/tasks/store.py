@@ -49,7 +49,12 @@ class Tasks:
     ) -> TaskList:
         """The tasks that fit; see `list_tasks`."""
         statuses = [status] if status else ()
-        return self.read(lambda book: book.select(statuses, role=role, route=route, ready=ready, limit=limit))
+
+        def work(book: Book) -> TaskList:
+            found = book.select(statuses, role=role, route=route, ready=ready, limit=limit)
+            return replace(found, counts=book.counts())
+
+        return self.read(work)
 
     def get(self, task: str) -> TaskState:
         """A task by its id or its unambiguous title. TaskNotFound, UsageError for a title that several have."""
