@@ -9,7 +9,6 @@ from pathlib import Path
 from ralf.errors import NotFound
 from ralf.maintenance import ownership
 from ralf.tasks import store, trust
-from ralf.tasks.book import Chain
 from ralf.tasks.model import TaskState
 
 
@@ -53,7 +52,7 @@ class Kept:
 
     all: dict[str, TaskState] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
-    laid: Sequence[Chain] = ()
+    segments: Sequence[Sequence[str]] = ()
     plan: tuple[str, str] = ("", "")
 
     def resolve(self, name: str) -> str:
@@ -76,6 +75,8 @@ class Kept:
         """Those that somebody has claimed."""
         return [id_ for id_, state in self.all.items() if state.claim is not None]
 
-    def chains(self) -> Sequence[Chain]:
-        """Those of the plan."""
-        return self.laid
+    def around(self, id_: str, before: int, after: int) -> Mapping[str, int]:
+        """Those beside one in the only chain of the plan, by their segments."""
+        row = [(one, number) for number, ids in enumerate(self.segments) for one in ids]
+        place = next((place for place, (one, _) in enumerate(row) if one == id_), -after - 1)
+        return dict(row[max(0, place - before) : max(0, place + after + 1)])

@@ -18,7 +18,6 @@ from ralf.maintenance import ownership
 from ralf.model import Carried, Decision, HandOver, RouteContext
 from ralf.project import Project
 from ralf.tasks import claims, editing, serializing, store
-from ralf.tasks.book import Chain
 from ralf.tasks.model import Attempt, Claim, Evidence, Task, TaskState
 from ralf.tasks.refresh import MOST_BEFORE, Neighbour, Refresh, gather, refresh
 from ralf.text import tokens
@@ -31,7 +30,7 @@ SUMMARIES = {
     "TASK-b": "The store ignores a level that it has",
     "TASK-c": "An unknown station is 404",
 }
-PLAN = (Chain("main", (IDS[:3], IDS[3:5], IDS[5:])),)
+SEGMENTS = (IDS[:3], IDS[3:5], IDS[5:])
 
 
 @pytest.fixture(scope="module")
@@ -75,8 +74,10 @@ def claimed(kept: Kept, id_: str, by: str, number: int) -> None:
     kept.all[id_] = replace(state, claim=Claim(number, by), attempts=(*state.attempts, now))
 
 
-def told(project: Path, kept: Kept, by: str = "tide-4", plan: tuple[Chain, ...] = PLAN, **more: object) -> Refresh:
-    kept.laid = plan
+def told(
+    project: Path, kept: Kept, by: str = "tide-4", segments: tuple[tuple[str, ...], ...] = SEGMENTS, **more: object
+) -> Refresh:
+    kept.segments = segments
     return gather(Project(project), kept, by=by, **more)  # type: ignore[arg-type]
 
 
@@ -140,7 +141,7 @@ def test_decisions_that_the_brief_tells_are_not_told_again(project: Path, kept: 
 
 
 def test_without_a_plan_the_dependencies_of_a_task_come_before_it(project: Path, kept: Kept) -> None:
-    found = told(project, kept, plan=())
+    found = told(project, kept, segments=())
     assert [one.id for one in found.before] == ["TASK-c", "TASK-b", "TASK-a"]
     assert (found.in_plan, found.next, found.checkpoint) == (False, (), False)
     assert "`ralf task claim`" in found.render()
@@ -150,7 +151,7 @@ def test_dependencies_are_told_once_each_the_nearest_first_also_in_a_circle(proj
     tree = {"TASK-d": ("TASK-b", "TASK-c"), "TASK-c": ("TASK-a",), "TASK-b": ("TASK-a", "TASK-d", "TASK-no")}
     for id_, after in tree.items():
         kept.all[id_] = replace(kept.all[id_], task=replace(kept.all[id_].task, after=after))
-    found = told(project, kept, plan=())
+    found = told(project, kept, segments=())
     assert [one.id for one in found.before] == ["TASK-b", "TASK-c", "TASK-a"]
 
 
@@ -213,8 +214,8 @@ def test_before_a_checkpoint_the_agent_is_told_to_hand_over_and_end(project: Pat
 
 def test_a_task_can_be_a_checkpoint_by_itself(project: Path, kept: Kept) -> None:
     kept.all["TASK-d"] = replace(kept.all["TASK-d"], task=replace(kept.all["TASK-d"].task, checkpoint=True))
-    for plan in (PLAN, ()):
-        found = told(project, kept, plan=plan)
+    for segments in (SEGMENTS, ()):
+        found = told(project, kept, segments=segments)
         assert found.checkpoint and "`ralf handover TASK-d " in found.render()
 
 
@@ -279,7 +280,7 @@ def test_of_very_many_tasks_only_those_around_are_read_and_the_others_counted(pr
         )
     claimed(kept, ids[5_000], "tide-4", 1)
     segments = tuple(tuple(ids[at : at + 100]) for at in range(0, 10_000, 100))
-    found = told(project, kept, plan=(Chain("main", segments),))
+    found = told(project, kept, segments=segments)
     assert len(kept.asked) < MOST_BEFORE + 40
     assert len(found.before) == MOST_BEFORE
     text = found.render()

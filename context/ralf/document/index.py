@@ -23,7 +23,7 @@ from ralf.storage.files import open_single_link
 
 NAME = "index.db"
 
-_VERSION = 8  # of the tables, and of the rows in them
+_VERSION = 9  # of the tables, and of the rows in them
 
 _WAIT = 0.05  # seconds for another process that writes
 
@@ -32,6 +32,8 @@ TASKS = {
         role text, route text, title text, created text, priority int, needs text, ord int) without rowid""",
     "task_file": """create table task_file(id text, name text, stamp int, digest text, is_foreign int, problem text,
         primary key(id, name)) without rowid""",
+    "task_plan": """create table task_plan(chain int, place int, id text unique, segment int, primary key(chain, place))
+        without rowid""",
 }
 """The tables of the list of tasks, which are kept beside the rows of its document (`ralf.tasks.entries`)."""
 

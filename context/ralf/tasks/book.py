@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ralf.document.state import State
 from ralf.errors import Claimed, DamagedTask, TaskNotFound, UsageError
@@ -28,25 +28,25 @@ KINDS = ("pending", "completed", "failed", "cancelled", "ready", "claimed", "blo
 
 _OURS = "status = 'pending' and not is_foreign"
 
-_UNMET = """
-select distinct task.id from task, json_each(task.needs) as need left join task as other on other.id = need.value
+_BLOCKED = """
+select task.id from task, json_each(task.needs) as need left join task as other on other.id = need.value
 where task.status = 'pending' and not task.is_foreign and task.needs <> '[]' and other.status is not 'completed'
+union
+select task.id from (select distinct chain from task_plan) join task_plan as planned using (chain) join task using (id)
+where task.status = 'pending' and not task.is_foreign and planned.place > (
+    select place from task_plan as other join task using (id)
+    where other.chain = planned.chain and status in ('pending', 'failed') order by place limit 1
+)
 """
-"""The tasks that wait for one that they name."""
+"""The tasks that wait for one that they name, and those behind the first open task of their chain of the plan."""
+
+_CHAIN = """
+from task_plan as planned join task_plan as other on other.chain = planned.chain
+left join task on task.id = other.id where planned.id = ?
+"""
+"""The chain of a task."""
 
 _MOST_COMPARED = 2_000  # titles that a wrong one is compared with
-
-
-class Chain(NamedTuple):
-    """A chain of the plan: its name, and its segments, between two of which a checkpoint lies."""
-
-    name: str
-    segments: tuple[tuple[str, ...], ...]
-
-    @property
-    def ids(self) -> list[str]:
-        """Its tasks, the first one first."""
-        return [id_ for segment in self.segments for id_ in segment]
 
 
 class Book:
@@ -67,9 +67,9 @@ class Book:
         self._alive: frozenset[str] | None = None
 
     def changed(self) -> None:
-        """Forget what was made of records, entries, the plan and the engine's leases."""
+        """Forget what was made of records, entries and the engine's leases."""
         self._alive = None
-        for name in ("_claims", "_held", "_chains", "_rows_of_plan", "_planned", "_open", "_fronts", "_blocked"):
+        for name in ("_claims", "_held", "_blocked"):
             self.__dict__.pop(name, None)
 
     def name(self, path: str | Path) -> str:
@@ -146,10 +146,9 @@ class Book:
         """What keeps a task from being claimed: its own dependencies first, then the open task that the plan puts right
         before it.
         """
-        number, place = self._planned.get(id_, (0, 0))
-        earlier = range(place - 1, -1, -1) if place > self._fronts.get(number, place) else ()
-        before = (one for at in earlier if (one := self._rows_of_plan[number][at]) in self._open)
-        return tuple(dict.fromkeys([*self.unmet(id_), *islice(before, 1)]))
+        is_before = "other.place < planned.place and status in ('pending', 'failed') order by other.place desc limit 1"
+        before = self.entries.ask(f"select other.id {_CHAIN} and {is_before}", id_)
+        return tuple(dict.fromkeys([*self.unmet(id_), *(one for (one,) in before)]))
 
     def waiting_for(self, id_: str) -> list[str]:
         """The tasks that name another one in their `after`."""
@@ -171,50 +170,21 @@ class Book:
     @property
     def plan(self) -> tuple[str, str]:
         """The stamp of the plan's file, and why it cannot be read; "" where it can."""
-        stamp, problem, _ = self.rows.one("plan") or ("", "", ())
+        stamp, problem = self.rows.one("plan") or ("", "")
         return stamp, problem
 
-    def chains(self) -> list[Chain]:
-        """The chains of the plan in force, none where there is none."""
-        return self._chains
-
-    @cached_property
-    def _chains(self) -> list[Chain]:
-        return [Chain(name, tuple(map(tuple, parts))) for name, parts in (self.rows.one("plan") or ("", "", ()))[2]]
-
-    @cached_property
-    def _rows_of_plan(self) -> list[list[str]]:
-        """The tasks of each chain, the first one first."""
-        return [one.ids for one in self._chains]
-
-    @cached_property
-    def _planned(self) -> dict[str, tuple[int, int]]:
-        """The number of a task's chain, and its place there."""
-        rows = enumerate(self._rows_of_plan)
-        return dict(reversed([(id_, (number, place)) for number, ids in rows for place, id_ in enumerate(ids)]))
-
-    @cached_property
-    def _open(self) -> dict[str, bool]:
-        """The tasks that are pending or failed, and whether each can be claimed once it waits for nothing."""
-        return dict(self.entries.ask(f"select id, {_OURS} from task where status in ('pending', 'failed')"))  # noqa: S608
-
-    @cached_property
-    def _fronts(self) -> dict[int, int]:
-        """The place of the first open task of each chain that has one."""
-        found: dict[int, int] = {}
-        for number, ids in enumerate(self._rows_of_plan):
-            place = next((at for at, id_ in enumerate(ids) if id_ in self._open), None)
-            if place is not None:
-                found[number] = place
-        return found
+    def around(self, id_: str, before: int, after: int) -> dict[str, int]:
+        """So many tasks before one in its chain of the plan, itself and so many after it, each with the number of its
+        segment: a checkpoint lies between two. None where the plan has it not.
+        """
+        is_near = "other.place between planned.place - ? and planned.place + ? order by other.place"
+        return dict(self.entries.ask(f"select other.id, other.segment {_CHAIN} and {is_near}", id_, before, after))
 
     def is_at_checkpoint(self, id_: str) -> bool:
         """Whether the plan has a checkpoint between a task and the next one of its chain that is pending."""
-        number, place = self._planned.get(id_, (0, 0))
-        segments = self._chains[number].segments if id_ in self._planned else ()
-        parts = [(one, part) for part, ids in enumerate(segments) for one in ids]
-        later = (part for one, part in parts[place + 1 :] if self.status(one) == "pending")
-        return next((part != parts[place][1] for part in later), False)
+        is_next = "other.place > planned.place and status = 'pending' order by other.place limit 1"
+        found = self.entries.ask(f"select other.segment <> planned.segment {_CHAIN} and {is_next}", id_)
+        return found == [(1,)]
 
     # ---- claims ----
 
@@ -271,8 +241,7 @@ class Book:
     @cached_property
     def _blocked(self) -> set[str]:
         """The tasks that are pending and wait for others."""
-        behind = [id_ for id_, (row, place) in self._planned.items() if place > self._fronts.get(row, place)]
-        return {*filter(self._open.get, behind), *(id_ for (id_,) in self.entries.ask(_UNMET))}
+        return {id_ for (id_,) in self.entries.ask(_BLOCKED)}
 
     def ready(self) -> list[str]:
         """The tasks that can be claimed now, the first one first."""
@@ -285,12 +254,12 @@ class Book:
     def counts(self) -> dict[str, int]:
         """How many tasks there are, by status, and of those that are pending by what keeps them; see `TaskList`."""
         found = Counter[str]()
-        asked = f"select status, is_foreign, {_OURS}, count(*) from task where status <> '' group by 1, 2"  # noqa: S608
-        for status, is_foreign, is_ours, count in self.entries.ask(asked):
-            found.update({status: count, "foreign": count * is_foreign, "ready": count * is_ours})
+        for status, is_foreign, count in self.entries.ask(
+            "select status, is_foreign, count(*) from task where status <> '' group by 1, 2"
+        ):
+            found.update({status: count, "foreign": count * is_foreign})
         found["claimed"] = sum(1 for id_ in self._held if self.status(id_))
-        found["blocked"] = len(self._blocked)
-        found["ready"] -= len(self._blocked | {id_ for id_ in self._held if self._open.get(id_)})
+        found["blocked"], found["ready"] = len(self._blocked), len(self.ready())
         return {kind: found[kind] for kind in KINDS}
 
     def claimable(self, fits: Callable[[str], bool], most: int, without: Collection[str] = ()) -> list[TaskState]:

@@ -1,10 +1,10 @@
-"""What lists and claims ask of all tasks: two tables of `index.db`, so that SQL answers."""
+"""What lists and claims ask of all tasks, and of the plan: tables of `index.db`, so that SQL answers."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -12,6 +12,8 @@ from ralf.document.index import TASKS, Index, Unusable
 
 ORDER = "status <> 'pending', priority desc, created, ord, id"
 """Of tasks, as they would be claimed: those that are pending come first."""
+
+_OF_TASKS, _OF_PLAN = ("task", "task_file"), ("task_plan",)
 
 
 class Entry(NamedTuple):
@@ -49,7 +51,7 @@ class Entries:
         self._index = index
         self._instead = instead
         self._is_apart = False  # from the index
-        self._changed = set[str]()
+        self._changed, self._is_plan_new = set[str](), False
         self._db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         for table in TASKS.values():
             self._db.execute(table)
@@ -61,15 +63,17 @@ class Entries:
         """
         if self._is_apart:
             raise Unusable
-        for table in TASKS:
-            if is_whole:
-                db.execute(f"delete from {table}")  # noqa: S608
+        for table in TASKS if is_whole else _OF_PLAN if self._is_plan_new else ():
+            db.execute(f"delete from {table}")  # noqa: S608
+        if self._is_plan_new:
+            _insert(db, "task_plan", self.ask("select * from task_plan"))
+        for table in _OF_TASKS:
             for id_ in self._changed:
                 db.execute(f"delete from {table} where id = ?", (id_,))  # noqa: S608
                 _insert(db, table, self.ask(f"select * from {table} where id = ?", id_))  # noqa: S608
 
     def ask(self, question: str, *values: object) -> list[tuple[Any, ...]]:
-        """The rows of `task` and `task_file` that answer a question in SQL."""
+        """The rows of the tables that answer a question in SQL."""
         if self._index is not None:
             with suppress(Unusable), self._index.database() as kept:
                 return kept.execute(question, values).fetchall()
@@ -95,12 +99,21 @@ class Entries:
             return
         self._take()
         self._changed.add(id_)
-        for table in TASKS:
+        for table in _OF_TASKS:
             self._db.execute(f"delete from {table} where id = ?", (id_,))  # noqa: S608
         if entry is not None:
             files, *values, after, order = entry
             _insert(self._db, "task", [(id_, id_.casefold(), *values, json.dumps(after), order)])
             _insert(self._db, "task_file", [(id_, name, *file) for name, file in files.items()])
+
+    def put_plan(self, chains: Iterable[Iterable[Sequence[str]]]) -> None:
+        """Keep the chains of the plan in place of those before: each has segments of tasks."""
+        self._take()
+        self._is_plan_new = True
+        self._db.execute("delete from task_plan")
+        for number, segments in enumerate(chains):
+            tasks = [(id_, segment) for segment, ids in enumerate(segments) for id_ in ids]
+            _insert(self._db, "task_plan", [(number, place, *one) for place, one in enumerate(tasks)])
 
     def get(self, id_: str) -> Entry | None:
         """The entry of an id; None for none."""

@@ -8,7 +8,7 @@ and of both:
     shown/ID     the digest of the newest record of a task that its file was found to show
     displaced    the tasks of which the newest write has displaced files; None: nobody knows
     scan         the digest of a scan that found each file with the stamp that it has here
-    plan         the stamp of the plan's file, why it cannot be read, and its chains
+    plan         the stamp of the plan's file, and why it cannot be read
 
 Whether a file changed takes one stat. Whose it is says its content (`docs/tasks.md`): what records know, and what git
 has in its place.
@@ -138,15 +138,15 @@ class Looker:
             self.look_at(ids | {of[name] for name in {*names, *(was.keys() - found.keys())} & of.keys()}, names)
 
     def _take_plan(self, stamp: str) -> None:
-        problem, chains = "", list[Any]()
+        problem, found = "", None
         try:
             from ralf.tasks import planfile  # loaded where there is one
 
             found = planfile.load(self._project) if stamp else None
-            chains = [(chain.name, chain.segments) for chain in (found.chains if found is not None else ())]
         except RalfError as error:
             problem = str(error)
-        self.book.rows.put("plan", [stamp, problem, chains])
+        self.book.rows.put("plan", [stamp, problem])
+        self.book.entries.put_plan([chain.segments for chain in found.chains] if found is not None else [])
 
     # ---- files ----
 

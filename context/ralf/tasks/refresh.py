@@ -154,12 +154,12 @@ def gather(
     if state is None:
         return found
     id_, claim, warnings = state.task.id, state.claim, [*filter(None, [book.plan[1]])]
-    chain = next((one.segments for one in book.chains() if any(id_ in segment for segment in one.segments)), ())
-    row = [one for segment in chain for one in segment]
+    segments = book.around(id_, MOST_BEFORE, _MOST_NEXT)
+    row = [*segments]
     place = row.index(id_) if row else 0
-    later = book.states(row[place + 1 : place + 1 + _MOST_NEXT]).values()
+    later = book.states(row[place + 1 :]).values()
     following = tuple(_neighbour(one) for one in later if one.task.status == "pending")
-    meets = any({id_, one.id} <= {*segment} for segment in chain for one in following[:1])
+    meets = any(segments[one.id] == segments[id_] for one in following[:1])
     checkpoint = state.task.checkpoint or bool(following and not meets)
     found = replace(found, in_plan=bool(row), next=following, checkpoint=checkpoint)
     if action == "hand-over" and not checkpoint:  # the rest of its segment comes first
