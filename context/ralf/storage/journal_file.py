@@ -77,7 +77,7 @@ def parsed(path: Path, start: int, line: bytes) -> Entry:
 # A journal that is archived is one gzip file of the same bytes; whoever opens it reads them from memory.
 
 _TAIL = 4 << 10  # bytes of a journal's end that are read first when its last line is looked for; then eight times more
-_PIECE = 4 << 20  # bytes of it that are looked through at once
+_PIECE = 1 << 16  # bytes of it that are looked through at once: more leave the cache of the processor
 _STEP = 1 << 18  # bytes of it that are read at once
 _BEGIN = 64
 _HEADER = rb'\{"header":(\{.*\}),"sha256":"([0-9a-f]{32})"\}\n'  # compiled where there is one
