@@ -37,12 +37,18 @@ TASKS = {
 }
 """The tables of the list of tasks, which are kept beside the rows of its document (`ralf.tasks.entries`)."""
 
+TASK_ORDER = "status <> 'pending', priority desc, created, ord, id"
+"""Of tasks, as they would be claimed: those that are pending come first."""
+
 _SCHEMA = f"""
 begin immediate;
 drop table if exists document;
 drop table if exists row;
 create table row(name text, key text, value text, primary key(name, key)) without rowid;
 {"".join(f"drop table if exists {name}; {table};" for name, table in TASKS.items())}
+create index task_ordered on task({TASK_ORDER}, status, is_foreign, role, route);
+create index task_due on task(id) where is_due;
+create index task_file_problem on task_file(name, problem) where problem <> '';
 pragma user_version = {_VERSION};
 commit;
 """

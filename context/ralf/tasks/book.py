@@ -12,11 +12,12 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from ralf.document.index import TASK_ORDER
 from ralf.document.state import State
 from ralf.errors import Claimed, DamagedTask, TaskNotFound, UsageError
 from ralf.project import Project
 from ralf.tasks import folders, leases, origin, records
-from ralf.tasks.entries import ORDER, Entries
+from ralf.tasks.entries import Entries
 from ralf.tasks.model import Claim, Task, TaskList, TaskState
 from ralf.text import cleaning
 
@@ -28,23 +29,20 @@ KINDS = ("pending", "completed", "failed", "cancelled", "ready", "claimed", "blo
 
 _OURS = "status = 'pending' and not is_foreign"
 
-_BLOCKED = """
-select task.id from task, json_each(task.needs) as need left join task as other on other.id = need.value
-where task.status = 'pending' and not task.is_foreign and task.needs <> '[]' and other.status is not 'completed'
-union
-select task.id from (select distinct chain from task_plan) join task_plan as planned using (chain) join task using (id)
-where task.status = 'pending' and not task.is_foreign and planned.place > (
-    select place from task_plan as other join task using (id)
-    where other.chain = planned.chain and status in ('pending', 'failed') order by place limit 1
-)
-"""
-"""The tasks that wait for one that they name, and those behind the first open task of their chain of the plan."""
-
 _CHAIN = """
 from task_plan as planned join task_plan as other on other.chain = planned.chain
-left join task on task.id = other.id where planned.id = ?
+left join task as beside on beside.id = other.id where planned.id = {} and {}
 """
-"""The chain of a task."""
+"""The tasks in the chain of the plan in which one is, and for which a condition holds."""
+
+_BEFORE = "other.place < planned.place and beside.status in ('pending', 'failed') order by other.place desc limit 1"
+"""The open task that the plan puts right before it."""
+
+_WAITS = f"""((select other.id {_CHAIN.format("task.id", _BEFORE)}) is not null or task.needs <> '[]' and exists (
+    select 1 from json_each(task.needs) as need left join task as other on other.id = need.value
+    where other.status is not 'completed'
+))"""  # noqa: S608
+"""Whether a task waits for another one."""
 
 _MOST_COMPARED = 2_000  # titles that a wrong one is compared with
 
@@ -69,7 +67,7 @@ class Book:
     def changed(self) -> None:
         """Forget what was made of records, entries and the engine's leases."""
         self._alive = None
-        for name in ("_claims", "_held", "_blocked"):
+        for name in ("_claims", "_held"):
             self.__dict__.pop(name, None)
 
     def name(self, path: str | Path) -> str:
@@ -146,8 +144,7 @@ class Book:
         """What keeps a task from being claimed: its own dependencies first, then the open task that the plan puts right
         before it.
         """
-        is_before = "other.place < planned.place and status in ('pending', 'failed') order by other.place desc limit 1"
-        before = self.entries.ask(f"select other.id {_CHAIN} and {is_before}", id_)
+        before = self.entries.ask(f"select other.id {_CHAIN.format('?', _BEFORE)}", id_)
         return tuple(dict.fromkeys([*self.unmet(id_), *(one for (one,) in before)]))
 
     def waiting_for(self, id_: str) -> list[str]:
@@ -177,13 +174,13 @@ class Book:
         """So many tasks before one in its chain of the plan, itself and so many after it, each with the number of its
         segment: a checkpoint lies between two. None where the plan has it not.
         """
-        is_near = "other.place between planned.place - ? and planned.place + ? order by other.place"
-        return dict(self.entries.ask(f"select other.id, other.segment {_CHAIN} and {is_near}", id_, before, after))
+        near = _CHAIN.format("?", "other.place between planned.place - ? and planned.place + ? order by other.place")
+        return dict(self.entries.ask(f"select other.id, other.segment {near}", id_, before, after))
 
     def is_at_checkpoint(self, id_: str) -> bool:
         """Whether the plan has a checkpoint between a task and the next one of its chain that is pending."""
-        is_next = "other.place > planned.place and status = 'pending' order by other.place limit 1"
-        found = self.entries.ask(f"select other.segment <> planned.segment {_CHAIN} and {is_next}", id_)
+        later = "other.place > planned.place and beside.status = 'pending' order by other.place limit 1"
+        found = self.entries.ask(f"select other.segment <> planned.segment {_CHAIN.format('?', later)}", id_)
         return found == [(1,)]
 
     # ---- claims ----
@@ -235,21 +232,18 @@ class Book:
 
     def ordered(self, which: str, *values: str, limit: int | None = None) -> list[str]:
         """The tasks for which a condition in SQL holds, as they would be claimed: those that are pending come first."""
-        asked = f"select id from task where status <> '' and {which} order by {ORDER} limit ?"  # noqa: S608
+        asked = f"select id from task where status <> '' and {which} order by {TASK_ORDER} limit ?"  # noqa: S608
         return [id_ for (id_,) in self.entries.ask(asked, *values, -1 if limit is None else limit)]
 
-    @cached_property
-    def _blocked(self) -> set[str]:
-        """The tasks that are pending and wait for others."""
-        return {id_ for (id_,) in self.entries.ask(_BLOCKED)}
-
-    def ready(self) -> list[str]:
-        """The tasks that can be claimed now, the first one first."""
-        return [id_ for id_ in self.ordered(_OURS) if id_ not in self._blocked and id_ not in self._held]
+    def ready(self, which: str = "true", *values: str, limit: int | None = None) -> list[str]:
+        """The tasks that can be claimed now and for which a condition in SQL holds, the first one first."""
+        most = None if limit is None else limit + len(self._held)
+        found = self.ordered(f"{_OURS} and not {_WAITS} and {which}", *values, limit=most)
+        return [id_ for id_ in found if id_ not in self._held][:limit]
 
     def blocked(self) -> list[str]:
         """The tasks that are pending and wait for others, the first one first."""
-        return [id_ for id_ in self.ordered(_OURS) if id_ in self._blocked]
+        return self.ordered(f"{_OURS} and {_WAITS}")
 
     def counts(self) -> dict[str, int]:
         """How many tasks there are, by status, and of those that are pending by what keeps them; see `TaskList`."""
@@ -259,7 +253,7 @@ class Book:
         ):
             found.update({status: count, "foreign": count * is_foreign})
         found["claimed"] = sum(1 for id_ in self._held if self.status(id_))
-        found["blocked"], found["ready"] = len(self._blocked), len(self.ready())
+        found["blocked"], found["ready"] = len(self.blocked()), len(self.ready())
         return {kind: found[kind] for kind in KINDS}
 
     def claimable(self, fits: Callable[[str], bool], most: int, without: Collection[str] = ()) -> list[TaskState]:
@@ -267,12 +261,11 @@ class Book:
         found = (id_ for id_ in self.ready() if id_ not in without and fits(self.role(id_)))
         return list(self.states(islice(found, most)).values())
 
-    def claimable_as(self, role: str | None) -> list[str]:
+    def claimable_as(self, role: str | None, limit: int | None = None) -> list[str]:
         """Tasks that can be claimed now for one role: its tasks, then those of none; "": of none; None: of any role."""
-        found = self.ready()
         if role is None:
-            return found
-        return [id_ for one in dict.fromkeys([role, ""]) for id_ in found if self.role(id_) == one]
+            return self.ready(limit=limit)
+        return [id_ for one in dict.fromkeys([role, ""]) for id_ in self.ready("role = ?", one, limit=limit)]
 
     def select(
         self,
@@ -347,7 +340,7 @@ class Book:
         import difflib  # only for who asks for what is not there
 
         titles = self.entries.ask(
-            f"select id, title from task where status <> '' order by {ORDER} limit {_MOST_COMPARED}"  # noqa: S608
+            f"select id, title from task where status <> '' order by {TASK_ORDER} limit {_MOST_COMPARED}"  # noqa: S608
         )
         near = {name: id_ for id_, title in titles for name in (title, id_.casefold())}
         closest = tuple(dict.fromkeys(near[one] for one in difflib.get_close_matches(words[:200], near, MOST_NAMED)))

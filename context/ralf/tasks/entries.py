@@ -10,9 +10,6 @@ from typing import Any, NamedTuple
 
 from ralf.document.index import TASKS, Index, Unusable
 
-ORDER = "status <> 'pending', priority desc, created, ord, id"
-"""Of tasks, as they would be claimed: those that are pending come first."""
-
 _OF_TASKS, _OF_PLAN = ("task", "task_file"), ("task_plan",)
 
 
