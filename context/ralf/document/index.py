@@ -125,8 +125,8 @@ class Index:
         """
         with suppress(sqlite3.Error):
             self._db.rollback()
-        self._ask("begin")
-        ((version, text),) = self._ask(_STATE, name)
+        self.ask("begin")
+        ((version, text),) = self.ask(_STATE, name)
         if version != _VERSION:
             raise Unusable
         if text is None:
@@ -164,9 +164,13 @@ class Index:
                 turn = self._turns[name] = _place(text)[1] + 1 if text else 1
                 self._db.execute("insert or replace into row values(?, '', ?)", (name, _text([token, turn])))
 
-    def _ask(self, statement: str, *values: str) -> list[tuple[Any, ...]]:
-        with self.database() as db:
-            return db.execute(statement, values).fetchall()
+    def ask(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        """What a statement in SQL says."""
+        try:
+            return self._db.execute(statement, values).fetchall()
+        except sqlite3.DatabaseError as error:
+            _remove_if_damaged(self.path, error)
+            raise Unusable from error
 
     @contextmanager
     def database(self) -> Iterator[sqlite3.Connection]:
@@ -215,7 +219,7 @@ class Kept:
     def _texts(self, statement: str, *keys: str) -> list[tuple[Any, ...]] | None:
         if self._other is None:
             with suppress(Unusable):
-                return self._index._ask(statement, self._name, *keys)
+                return self._index.ask(statement, self._name, *keys)
         return None
 
     def _folded(self) -> Source:
