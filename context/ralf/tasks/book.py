@@ -29,6 +29,12 @@ KINDS = ("pending", "completed", "failed", "cancelled", "ready", "claimed", "blo
 
 _OURS = "status = 'pending' and not is_foreign"
 
+_NEEDS = """
+select distinct value, coalesce(other.status, '')
+from task, json_each(task.needs) left join task as other on other.id = value
+where task.id = ? and not task.is_foreign order by 1
+"""
+
 _CHAIN = """
 from task_plan as planned join task_plan as other on other.chain = planned.chain
 left join task as beside on beside.id = other.id where planned.id = {} and {}
@@ -101,20 +107,21 @@ class Book:
 
         recorded  whether its claim is told as it is recorded, though it may have run out
         """
-        if not self.status(id_):
-            return None
-        entry, row, said = self.entries[id_], self._row(id_), records.said(self.rows, id_)
-        if "claim" in said and not recorded and not self.is_held(id_):
-            del said["claim"]
-        hopeless = self._hopeless(id_) if entry.status == "pending" else ()
-        return TaskState(
-            records.task_of(row["tree"]),
-            self.path(entry.path),
-            **said,
-            waits_for=self.waits(id_),
-            is_foreign=entry.is_foreign,
-            warnings=(*row["warnings"], *hopeless),
-        )
+        asked = "select path, is_foreign, status from task where id = ? and status <> ''"
+        for path, is_foreign, status in self.entries.ask(asked, id_):
+            row, said = self._row(id_), records.said(self.rows, id_)
+            if "claim" in said and not recorded and not self.is_held(id_):
+                del said["claim"]
+            hopeless = self._hopeless(id_) if status == "pending" else ()
+            return TaskState(
+                records.task_of(row["tree"]),
+                self.path(path),
+                **said,
+                waits_for=self.waits(id_),
+                is_foreign=bool(is_foreign),
+                warnings=(*row["warnings"], *hopeless),
+            )
+        return None
 
     def get(self, id_: str) -> TaskState:
         """A task; TaskNotFound."""
@@ -129,16 +136,15 @@ class Book:
 
     # ---- what a task waits for ----
 
-    def needs(self, id_: str) -> list[str]:
-        """The dependencies of a task, met or not; none of one that is foreign: it is never claimed, and may name any
-        number.
+    def needs(self, id_: str) -> dict[str, str]:
+        """The dependencies of a task with their status, "" for one that is not there; none of a task that is foreign:
+        it is never claimed, and may name any number.
         """
-        entry = self.entries.get(id_)
-        return sorted(set(entry.after)) if entry is not None and not entry.is_foreign else []
+        return dict(self.entries.ask(_NEEDS, id_))
 
     def unmet(self, id_: str) -> list[str]:
         """The dependencies of a task that are not met."""
-        return [on for on in self.needs(id_) if self.status(on) != "completed"]
+        return [on for on, status in self.needs(id_).items() if status != "completed"]
 
     def waits(self, id_: str) -> tuple[str, ...]:
         """What keeps a task from being claimed: its own dependencies first, then the open task that the plan puts right
@@ -154,7 +160,7 @@ class Book:
 
     def _hopeless(self, id_: str) -> Iterator[str]:
         """What to type for a task that waits for one that is cancelled, or is not there."""
-        status = {on: self.status(on) for on in self.needs(id_)}
+        status = self.needs(id_)
         gone = [on for on, one in status.items() if one in ("", "cancelled")]
         for on in gone:
             options = " ".join(f"--after {one}" for one in status if one not in gone) or '--after ""'

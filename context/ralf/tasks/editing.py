@@ -198,7 +198,7 @@ def _check_cycles(book: Book, changed: Mapping[str, Sequence[str]]) -> None:
     left = [on for ons in changed.values() for on in ons]
     while left:
         if (on := left.pop()) not in needs:
-            needs[on] = book.needs(on)
+            needs[on] = [*book.needs(on)]
             left += needs[on]
     from graphlib import CycleError, TopologicalSorter  # only for what waits
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 from ralf.document.index import TASKS, Index, Unusable
@@ -72,9 +71,10 @@ class Entries:
     def ask(self, question: str, *values: object) -> list[tuple[Any, ...]]:
         """The rows of the tables that answer a question in SQL."""
         if self._index is not None:
-            with suppress(Unusable), self._index.database() as kept:
-                return kept.execute(question, values).fetchall()
-            self._take()
+            try:
+                return self._index.ask(question, *values)
+            except Unusable:
+                self._take()
         return self._db.execute(question, values).fetchall()
 
     def _take(self) -> None:
@@ -82,8 +82,7 @@ class Entries:
         index, self._index = self._index, None
         if index is not None:
             try:
-                with index.database() as kept:
-                    found = {table: kept.execute(f"select * from {table}").fetchall() for table in TASKS}  # noqa: S608
+                found = {table: index.ask(f"select * from {table}") for table in TASKS}  # noqa: S608
             except Unusable:
                 self._is_apart, self._db = True, self._instead()._db
             else:
