@@ -229,7 +229,7 @@ def test_an_index_that_becomes_unusable_within_a_write_or_a_read_is_done_without
 ) -> None:
     for number in range(3):
         ralf.record_decision("tide", f"Decision {number}", root=tmp_path)
-    ask, left = indexes.Index._ask, [asked]
+    ask, left = indexes.Index.ask, [asked]
 
     def failing(self: indexes.Index, statement: str, *values: str) -> list[tuple[Any, ...]]:
         left[0] -= 1
@@ -238,7 +238,7 @@ def test_an_index_that_becomes_unusable_within_a_write_or_a_read_is_done_without
         return ask(self, statement, *values)
 
     with monkeypatch.context() as patched:
-        patched.setattr(indexes.Index, "_ask", failing)
+        patched.setattr(indexes.Index, "ask", failing)
         ralf.record_decision("tide", "Decision 3", root=tmp_path)
         left[0] = asked
         shown = ralf.get_context("tide", root=tmp_path).decisions
