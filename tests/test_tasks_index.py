@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from examples import examples  # noqa: F401  # the profile
+from ralf.document import index as indexes
 from ralf.errors import RalfError
 from ralf.maintenance import ownership
 from ralf.tasks import claims, editing, folders, serializing, store
@@ -121,3 +122,36 @@ def test_many_tasks_with_dependencies_are_added_at_once_and_a_circle_is_named(tm
     assert store.list_tasks(root=tmp_path).counts["pending"] == 300
     with pytest.raises(RalfError, match="TASK-0 → TASK-299"):
         editing.edit("TASK-0", after=["TASK-299"], root=tmp_path)
+
+
+@pytest.mark.parametrize("asked", range(0, 60, 2))
+def test_an_index_that_becomes_unusable_at_any_question_of_a_claim_or_a_list_is_done_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: int
+) -> None:
+    editing.add_all([Task(f"TASK-{number}", f"Task {number}") for number in range(4)], root=tmp_path)
+    serializing.serialize(root=tmp_path)
+    store.list_tasks(root=tmp_path)
+    ask, left = indexes.Index.ask, [asked]
+
+    def failing(self: indexes.Index, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        left[0] -= 1
+        if left[0] < 0:
+            raise indexes.Unusable
+        return ask(self, statement, *values)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(indexes.Index, "ask", failing)
+        assert claims.claim(by="a", root=tmp_path).task.id == "TASK-0"
+        left[0] = asked
+        assert claims.done("Done", by="a", root=tmp_path).task.status == "completed"
+        left[0] = asked
+        (tmp_path / ".autonomous/tasks/active/TASK-3.md").unlink()
+        found = store.list_tasks(root=tmp_path)
+    assert [(one.task.id, one.waits_for) for one in found.tasks] == [
+        ("TASK-1", ()),
+        ("TASK-2", ("TASK-1",)),
+        ("TASK-0", ()),
+    ]
+    assert store.list_tasks(root=tmp_path) == found
+    without_index(tmp_path)
+    assert store.list_tasks(root=tmp_path) == found
