@@ -41,13 +41,14 @@ class Entries:
 
     index    None: there are none yet
     instead  what gives them without the index: no error of it reaches who asks
+    changed  the ids of those that are others now
     """
 
     def __init__(self, index: Index | None, instead: Callable[[], Entries]) -> None:
         self._index = index
         self._instead = instead
         self._is_apart = False  # from the index
-        self._changed, self._is_plan_new = set[str](), False
+        self.changed, self._is_plan_new = set[str](), False
         self._db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         for table in TASKS.values():
             self._db.execute(table)
@@ -64,7 +65,7 @@ class Entries:
         if self._is_plan_new:
             _insert(db, "task_plan", self.ask("select * from task_plan"))
         for table in _OF_TASKS:
-            for id_ in self._changed:
+            for id_ in self.changed:
                 db.execute(f"delete from {table} where id = ?", (id_,))  # noqa: S608
                 _insert(db, table, self.ask(f"select * from {table} where id = ?", id_))  # noqa: S608
 
@@ -94,7 +95,7 @@ class Entries:
         if self.get(id_) == entry:
             return
         self._take()
-        self._changed.add(id_)
+        self.changed.add(id_)
         for table in _OF_TASKS:
             self._db.execute(f"delete from {table} where id = ?", (id_,))  # noqa: S608
         if entry is not None:

@@ -91,6 +91,8 @@ class Looker:
 
     def keep(self) -> None:
         """Leave in the index what changed."""
+        if self.book.entries.changed:  # to delete a file brings back what an earlier scan has found
+            self.book.rows.put("scan", None)
         keep = partial(self.book.entries.keep, is_whole=self._is_whole)
         self.book.state.keep(STREAM, self._index, keep)
 
