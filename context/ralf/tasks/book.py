@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -93,10 +93,6 @@ class Book:
     def status(self, id_: str) -> str:
         """The status of a task, "" for one that is not there."""
         return next((status for (status,) in self.entries.ask("select status from task where id = ?", id_)), "")
-
-    def role(self, id_: str) -> str:
-        """The role of a task, "" for none."""
-        return next((role for (role,) in self.entries.ask("select role from task where id = ?", id_)), "")
 
     def task(self, id_: str) -> Task | None:
         """What a task is; None for one that is not there."""
@@ -262,16 +258,12 @@ class Book:
         found["blocked"], found["ready"] = len(self.blocked()), len(self.ready())
         return {kind: found[kind] for kind in KINDS}
 
-    def claimable(self, fits: Callable[[str], bool], most: int, without: Collection[str] = ()) -> list[TaskState]:
-        """Tasks of some roles that can be claimed now, the first one first; those whose holders are gone among them."""
-        found = (id_ for id_ in self.ready() if id_ not in without and fits(self.role(id_)))
-        return list(self.states(islice(found, most)).values())
-
-    def claimable_as(self, role: str | None, limit: int | None = None) -> list[str]:
+    def claimable_as(self, role: str | None, which: str = "true", *values: str, limit: int | None = None) -> list[str]:
         """Tasks that can be claimed now for one role: its tasks, then those of none; "": of none; None: of any role."""
         if role is None:
-            return self.ready(limit=limit)
-        return [id_ for one in dict.fromkeys([role, ""]) for id_ in self.ready("role = ?", one, limit=limit)]
+            return self.ready(which, *values, limit=limit)
+        which = f"role = ? and {which}"
+        return [id_ for one in dict.fromkeys([role, ""]) for id_ in self.ready(which, one, *values, limit=limit)]
 
     def select(
         self,
@@ -293,8 +285,7 @@ class Book:
         )
         values = [*chain.from_iterable(wanted.values())]
         if ready:
-            there = {*self.ordered(which, *values)}
-            fits = [id_ for id_ in self.claimable_as(role) if id_ in there]
+            fits = self.claimable_as(role, which, *values)
             count = len(fits)
         else:
             fits = self.ordered(which, *values, limit=limit)

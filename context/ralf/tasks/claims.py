@@ -114,9 +114,9 @@ def _chosen(tasks: Tasks, book: Book, task: str | None, wanted: Claim, role: str
         now = book.task(environment.lease().rpartition(":")[0])
         role = now.role if now is not None else None
     for id_, one in found.items():  # a lease of one's own has run out
-        if one.by == wanted.by and book.ready("id = ?", id_) and (role is None or book.role(id_) in (role, "")):
+        if one.by == wanted.by and book.claimable_as(role, "id = ?", id_):
             return id_
-    for id_ in book.claimable_as(role, 1):
+    for id_ in book.claimable_as(role, limit=1):
         return id_
     raise NothingReady("tasks", _reasons(book, held, role), _way_out(book))
 

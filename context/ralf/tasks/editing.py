@@ -82,7 +82,7 @@ def _named(book: Book, given: Sequence[Task], by: str) -> list[Task]:
     in every clone.
     """
     names, taken = {one.id for one in given if one.id}, book.taken()
-    began, count = datetime.now(UTC), len(book.entries)
+    began, count = datetime.now(UTC), len(taken)
     made = []
     for number, one in enumerate(given):
         id_ = one.id or folders.new_id(count + number, lambda id_: id_ in names or id_.casefold() in taken)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ralf.document.index import TASKS, Index, Unusable
 
-_OF_TASKS, _OF_PLAN = ("task", "task_file"), ("task_plan",)
+_OF_TASKS = ("task", "task_file")
 
 
 class Entry(NamedTuple):
@@ -47,24 +47,23 @@ class Entries:
     def __init__(self, index: Index | None, instead: Callable[[], Entries]) -> None:
         self._index = index
         self._instead = instead
+        self._is_whole = index is None  # whatever the index has is of another document
         self._is_apart = False  # from the index
         self.changed, self._is_plan_new = set[str](), False
         self._db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         for table in TASKS.values():
             self._db.execute(table)
 
-    def keep(self, db: sqlite3.Connection, *, is_whole: bool) -> None:
-        """Leave in the index what changed, within its transaction. Unusable where that says nothing of the rest.
-
-        is_whole  whether what it has is of another document
-        """
+    def keep(self, db: sqlite3.Connection) -> None:
+        """Leave in the index what changed, within its transaction. Unusable where that says nothing of the rest."""
         if self._is_apart:
             raise Unusable
-        for table in TASKS if is_whole else _OF_PLAN if self._is_plan_new else ():
-            db.execute(f"delete from {table}")  # noqa: S608
-        if self._is_plan_new:
+        if self._is_plan_new or self._is_whole:
+            db.execute("delete from task_plan")
             _insert(db, "task_plan", self.ask("select * from task_plan"))
         for table in _OF_TASKS:
+            if self._is_whole:
+                db.execute(f"delete from {table}")  # noqa: S608
             for id_ in self.changed:
                 db.execute(f"delete from {table} where id = ?", (id_,))  # noqa: S608
                 _insert(db, table, self.ask(f"select * from {table} where id = ?", id_))  # noqa: S608
@@ -122,15 +121,6 @@ class Entries:
             entry = Entry._make([files, *values, tuple(json.loads(after)), order])
             return entry._replace(is_foreign=bool(entry.is_foreign), is_due=bool(entry.is_due))
         return None
-
-    def __getitem__(self, id_: str) -> Entry:
-        if (found := self.get(id_)) is None:
-            raise KeyError(id_)
-        return found
-
-    def __len__(self) -> int:
-        ((found,),) = self.ask("select count(*) from task")
-        return int(found)
 
 
 def _insert(db: sqlite3.Connection, table: str, rows: Sequence[Sequence[Any]]) -> None:

@@ -20,7 +20,6 @@ import os
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -84,8 +83,8 @@ class Looker:
         self._index = index
         self._chosen: dict[str, list[tuple[str, File]]] = {}  # the files of tasks that were looked at
         state = caught_up(FAMILY, project.store, STREAM, index)
-        self._is_whole = state.kept is None
-        entries = Entries(None if self._is_whole else index, lambda: Looker(project, None).book.entries)
+        kept = index if state.kept is not None else None
+        entries = Entries(kept, lambda: Looker(project, None).book.entries)
         self.book = Book(project, state, entries, self._row)
         self._renew(near)
 
@@ -93,8 +92,7 @@ class Looker:
         """Leave in the index what changed."""
         if self.book.entries.changed:  # to delete a file brings back what an earlier scan has found
             self.book.rows.put("scan", None)
-        keep = partial(self.book.entries.keep, is_whole=self._is_whole)
-        self.book.state.keep(STREAM, self._index, keep)
+        self.book.state.keep(STREAM, self._index, self.book.entries.keep)
 
     def _renew(self, near: Sequence[str] | None) -> None:
         """Take in what changed of records, files and plan."""
@@ -266,11 +264,11 @@ class Looker:
         row: dict[str, Any] | None = None
         if chosen:
             (name, file), *_ = chosen
-            task, is_due = self._with_file(name, file, known, is_shown=self._is_shown(id_, entry))
+            task, is_due = self._with_file(name, file, known, is_shown=self.is_shown(id_, entry))
             entry = entry._replace(path=name, is_foreign=file.is_foreign, is_due=is_due)
             tree = records.plain(task) if task != records.task_of(file.tree or {}) else file.tree
             row = {"tree": tree, "warnings": self._warnings(id_, task, chosen)}
-        elif known.tree is not None and (self.is_lost(known) or not (known.base or self._is_shown(id_, entry))):
+        elif known.tree is not None and (self.is_lost(known) or not (known.base or self.is_shown(id_, entry))):
             task, entry = records.task_of(known.tree), entry._replace(path=known.place, is_due=True)
             row = {"tree": known.tree, "warnings": []}
         if row is not None:
@@ -327,17 +325,14 @@ class Looker:
             self.book.rows.one("boot"),
         )
 
-    def is_shown(self, id_: str) -> bool:
-        """See `_is_shown`."""
-        return self._is_shown(id_, self.book.entries[id_])
-
-    def _is_shown(self, id_: str, entry: Entry) -> bool:
+    def is_shown(self, id_: str, entry: Entry | None = None) -> bool:
         """Whether the file of a task has shown what its newest record says; what it says now came later. A new one was
         there where it has left an empty file among those that were displaced, another one where it has displaced one.
         """
         rows, known, prev = self.book.rows, self.book.known(id_), self.prev(id_)
         if known.base == known.digest or rows.one(f"shown/{id_}") == known.digest:
             return True
+        entry = entry or self.book.entries.get(id_) or Entry({})
         is_shown = any(digest == known.digest for _, digest, *_ in entry.files.values())
         if not is_shown and os.path.lexists(prev):
             try:

@@ -49,12 +49,11 @@ class Tasks:
     ) -> TaskList:
         """The tasks that fit; see `list_tasks`."""
         statuses = [status] if status else ()
-
-        def work(book: Book) -> TaskList:
-            found = book.select(statuses, role=role, route=route, ready=ready, limit=limit)
-            return replace(found, counts=book.counts())
-
-        return self.read(work)
+        return self.read(
+            lambda book: replace(
+                book.select(statuses, role=role, route=route, ready=ready, limit=limit), counts=book.counts()
+            )
+        )
 
     def get(self, task: str) -> TaskState:
         """A task by its id or its unambiguous title. TaskNotFound, UsageError for a title that several have."""
@@ -76,7 +75,13 @@ class Tasks:
         others   whether all roles but these are meant
         without  ids of tasks that are not asked for
         """
-        return self.read(lambda book: book.claimable(lambda role: (role in roles) != others, most, without))
+        which = f"role {'not ' * others}in ({', '.join('?' * len(roles))})"
+
+        def work(book: Book) -> _States:
+            found = [id_ for id_ in book.ready(which, *roles, limit=most + len(without)) if id_ not in without]
+            return [*book.states(found[:most]).values()]
+
+        return self.read(work)
 
     def as_told(self, states: Sequence[TaskState]) -> _States:
         """Tasks as a person or an agent is told of them: with evidence that says `stale` where what was verified has

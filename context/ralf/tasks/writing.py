@@ -227,7 +227,7 @@ class Writer:
             return
         if digest != change.base and not is_lost:
             looker.look_at([change.task], [change.place])
-            if not change.base or not self.book.entries[change.task].is_due:
+            if not change.base or change.task not in self.book.due():
                 raise UsageError(target, "another file is there", f"move it: {target}")
             self._see_to([change.task])  # somebody has saved it
             return
