@@ -49,7 +49,7 @@ _NAMES_A_STORE = regex(rb"""(?m)^[^#\n]{0,999}?(?<![^\s{,"'?])store["']?\s{0,9}:
 _LEAVES = frozenset(
     {
         *("routes", "blobs", "workers", "chosen", "open", "hooks", "inbox"),
-        *("runs", "signals", "output", "graphs", "agents", "memory"),
+        *("runs", "signals", "output", "graphs", "agents", "memory", "tasks"),
     }
 )
 """Folders of the store that hold a file or a folder for each route, run, blob or session: what lies in them is looked
