@@ -83,6 +83,14 @@ def test_a_failed_command_of_the_persons_own_shows_its_failing_line():
         assert "the person ran `make test`\n" in text and "error: no rule to make 'x'" in text
 
 
+def test_what_the_person_ran_stands_before_the_agents_closing_words_or_behind_them_as_it_was():
+    session = Session().typed("go").typed("make", "ran", output="no rule").said("The rule is written.")
+    session.typed("make test", "ran", output="1 failed").typed("why?").said("A name is wrong.").typed("mend it")
+    text = brief(session)
+    places = [text.index(words) for words in ("ran `make`\n", "\u2192 The rule is written.", "ran `make test`\n")]
+    assert places == sorted(places)
+
+
 def test_a_message_with_a_refusal_shows_the_call_and_the_words():
     session = Session().typed("go").ran("git stash", "refused", id="c7")
     session.typed("Leave it alone, compare with git show.", "refused", call="c7")

@@ -303,8 +303,10 @@ class Composer:
             texts = [f"  {_ON_THE_WAY} {quoting.indented(text, '    ')}" for text in cuts]
             kind = "hint" if len(said.text) <= _ANNOUNCEMENT else "other"
             self.add(f"{kind}-{number}-{place}", (TALK, number, 1, place), *texts)
-        asides = (f"  {quoting.indented(_aside(aside, day))}" for aside in turn.asides)
-        self.add_each(f"ran-{number}", (TALK, number, 1.5), asides)
+        for place, aside in enumerate(turn.asides):
+            is_behind = closing is not None and aside.line > closing.line
+            where = (TALK, number, 4 if is_behind else 1.5, place)
+            self.add(f"ran-{number}-{place}", where, f"  {quoting.indented(_aside(aside, day))}")
 
     def _comments(self) -> None:
         """What the agent has written into the code, the newest first, each once."""
