@@ -132,6 +132,7 @@ class Meter:
                     name, loops, waited = value  # type: ignore[misc]  # as it was put in
                     self._costs[name] = Cost(loops, waited)
 
+    @pytest.hookimpl(optionalhook=True)  # of pytest-xdist, which `-p no:xdist` leaves out
     def pytest_testnodedown(self, node: Any) -> None:
         """Add what a worker took."""
         self._others += getattr(node, "workeroutput", {}).get(_COST, 0.0)
