@@ -131,6 +131,7 @@ def test_what_a_loss_of_power_has_taken_of_files_is_made_anew_by_the_records(
     claims.claim(by="me", root=root)
     assert all("Words" in of(state).read_text() for state in before)
     of(before[0]).unlink()  # by a person
+    without_index(root)
     assert len(store.list_tasks(root=root).tasks) == 2
 
 

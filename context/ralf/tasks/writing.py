@@ -241,6 +241,8 @@ class Writer:
         if displaced not in (b"", before) and not self._is_known(change.task, displaced):
             looker.look_at([change.task], [change.place])
             self._merge(change.task, prev, displaced)
+        elif is_lost and displaced:
+            os.truncate(prev, 0)  # empty, it says to who has no index that the file was there
 
     def _move(self, id_: str, target: Path) -> None:
         """Move a task's file to where it is to be, with its own folder where it has one."""
