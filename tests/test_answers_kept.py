@@ -18,13 +18,10 @@ from typing import Any
 import pytest
 
 import storekit
-from kit.no_index import WITHOUT
+from kit.no_index import with_index_only
 from promises.user import Session, User, save
 
-pytestmark = [
-    pytest.mark.ci,
-    pytest.mark.skipif(bool(os.environ.get(WITHOUT)), reason="it is about what the index keeps"),
-]
+pytestmark = [pytest.mark.ci, with_index_only()]
 
 FOLDER = Path(".autonomous/context")
 COMMANDS = (("show", "tide"), ("list",))

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import ralf
-from kit.no_index import WITHOUT
+from kit.no_index import with_index_only
 from ralf.document import index as indexes
 from ralf.document.index import NAME
 from ralf.document.judging import EDITED, NEW
@@ -246,7 +246,7 @@ def test_an_index_that_becomes_unusable_within_a_write_or_a_read_is_done_without
     assert ralf.get_context("tide", root=tmp_path).decisions == shown
 
 
-@pytest.mark.skipif(bool(os.environ.get(WITHOUT)), reason="it is about what the index keeps")
+@with_index_only()
 def test_the_file_of_each_of_the_last_revisions_is_known_without_the_journal(project: Project) -> None:
     for number in range(6):
         ralf.record_decision("tide", f"Decision {number}", root=project.root)

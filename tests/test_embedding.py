@@ -15,6 +15,7 @@ import pytest
 
 import ralf
 from embedder import FAILURES
+from kit.no_index import with_index_only
 from ralf.document.index import close_idle
 from ralf.finding.search import SearchHit
 from ralf.refining import command
@@ -178,6 +179,7 @@ def _runs(process: int) -> bool:
 # ---- the cache ----
 
 
+@with_index_only()
 def test_a_text_is_given_to_the_command_once(made: Set) -> None:
     made.configure()
     made.search()
@@ -197,6 +199,7 @@ def test_another_command_makes_other_vectors(made: Set) -> None:
     assert [len(texts) for texts in made.given] == [4, 4]
 
 
+@with_index_only()
 def test_the_same_command_with_vectors_of_another_length_is_refused(made: Set) -> None:
     made.configure()
     made.search()

@@ -13,6 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 from contexts import as_read, contexts, quick, ruled, texts
 from examples import examples
+from kit.no_index import with_index_only
 from ralf.document import record as document
 from ralf.document.index import Index, with_index
 from ralf.document.rows import Rows
@@ -97,6 +98,7 @@ _streams = st.lists(st.one_of(_kind, _kind, _unknown, _edit), min_size=1, max_si
 
 
 @pytest.mark.ci
+@with_index_only()
 @given(_streams, st.one_of(st.none(), _import), st.data())
 @settings(quick, max_examples=examples(30))
 def test_a_fold_that_is_broken_off_anywhere_and_taken_up_comes_to_the_same(

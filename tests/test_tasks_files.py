@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from kit.git import commit, git, repository
-from kit.no_index import WITHOUT
+from kit.no_index import with_index_only
 from ralf.errors import NothingReady, UsageError
 from ralf.maintenance import ownership
 from ralf.project import Project
@@ -210,10 +210,7 @@ def test_whoever_has_a_task_completes_it_though_a_pull_has_changed_it_and_it_sta
     assert claims.retry("One", root=clone).task.text == "Do something else"
 
 
-_WHAT_THE_INDEX_KEEPS = pytest.mark.skipif(bool(os.environ.get(WITHOUT)), reason="it is about what the index keeps")
-
-
-@pytest.mark.parametrize("is_recorded", [True, pytest.param(False, marks=_WHAT_THE_INDEX_KEEPS)])
+@pytest.mark.parametrize("is_recorded", [True, pytest.param(False, marks=with_index_only())])
 def test_what_a_person_edited_and_ralf_saw_stays_theirs_when_they_commit_it(root: Path, is_recorded: bool) -> None:
     repository(root)
     path = of(editing.add("By hand", id="TASK-hand", root=root))

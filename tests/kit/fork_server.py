@@ -234,6 +234,7 @@ def load() -> None:
     for codec in _CODECS:
         "".encode(codec)
     importlib.import_module("ralf.text.tokens").count("loads the ranks")
+    importlib.import_module("frontmatter.default_handlers")  # of who reads a file that is an edit
     _record_once()
     gc.collect()
     gc.freeze()

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from kit import command
+from kit.no_index import with_index_only
 from promises.user import JOURNAL, NOTES, Session, User
 
 pytestmark = pytest.mark.ci
@@ -284,6 +285,9 @@ def small(tmp_path: Path) -> Iterator[User]:
         subprocess.run(["umount", disk], check=True)  # noqa: S607
 
 
+_FULL_DISK = with_index_only("whoever deletes the index makes room on a full disk")
+
+
 def fill(user: User) -> Path:
     """Fill the disk to its last page."""
     filler = user.project / "filler"
@@ -293,6 +297,7 @@ def fill(user: User) -> Path:
     return filler
 
 
+@_FULL_DISK
 def test_a_disk_that_is_full_is_an_error_with_its_path_and_nothing_is_lost(small: User) -> None:
     small.does("decide", "harbour", "Before it was full")
     filler = fill(small)
@@ -305,6 +310,7 @@ def test_a_disk_that_is_full_is_an_error_with_its_path_and_nothing_is_lost(small
     small.does("verify")
 
 
+@_FULL_DISK
 def test_a_write_that_only_its_file_has_no_room_for_has_succeeded_with_a_warning(small: User) -> None:
     small.does("decide", "harbour", "Before it was full")
     fill(small)
