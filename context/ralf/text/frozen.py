@@ -1,13 +1,12 @@
 """Frozen dataclasses, made without `dataclasses`: a start that does not load it takes a fifth less of the processor.
 
-The standard library loads `inspect`, and compiles six methods for each class. Here one is compiled, `__init__`, for a
-class that has had some values; all classes share the others. `fields` and `replace` are for these classes alone. What
-the standard library knows of a dataclass, for `asdict` or `is_dataclass`, is made when it is first asked for.
+The standard library loads `inspect`, and compiles six methods for each class. Here one is compiled, `__init__`, when a
+class gets its first value; all classes share the others. `fields` and `replace` are for these classes alone. What the
+standard library knows of a dataclass, for `asdict` or `is_dataclass`, is made when it is first asked for.
 """
 
 from __future__ import annotations
 
-from itertools import count
 from operator import attrgetter
 from reprlib import recursive_repr
 from typing import TypeVar
@@ -111,41 +110,20 @@ def _frozen(cls: type, slots: bool, eq: bool) -> Any:
     for name in ("__dataclass_fields__", "__dataclass_params__"):
         namespace[name] = _OfTheStandardLibrary(name)
     made: Any = type(cls)(cls.__name__, cls.__bases__, namespace)
-    made.__init__ = _of_first_values(made)
+    made.__init__ = _compiled_at_first(made)
     return made
 
 
-_FEW = 16  # values of a class: to compile its `__init__` takes as long as to make more
-
-_set = object.__setattr__
-
-
-def _of_first_values(made: Any) -> Callable[..., None]:
-    """An `__init__` that needs no compiling; it leaves to the compiled one what it is not given rightly."""
-    fields_, number = made._frozen_fields, count()
-
+def _compiled_at_first(made: Any) -> Callable[..., None]:
     def __init__(self: Any, *args: Any, **named: Any) -> None:  # noqa: N807
-        values = dict(zip(made.__match_args__, args, strict=False))
-        is_right = len(values) == len(args) and values.keys().isdisjoint(named)
-        values |= named
-        for one in fields_:
-            if one.name not in values:
-                values[one.name] = one.default if one.default_factory is MISSING else one.default_factory()
-                is_right = is_right and values[one.name] is not MISSING
-        if next(number) >= _FEW or not is_right or len(values) > len(fields_):
-            made.__init__ = init = _init(made)
-            init(self, *args, **named)
-            return
-        for name, value in values.items():
-            _set(self, name, value)
-        if hasattr(made, "__post_init__"):
-            self.__post_init__()
+        made.__init__ = init = _init(made)
+        init(self, *args, **named)
 
     return __init__
 
 
 def _init(made: Any) -> Callable[..., None]:
-    known: dict[str, Any] = {"MISSING": MISSING, "set": _set}
+    known: dict[str, Any] = {"MISSING": MISSING, "set": object.__setattr__}
     parameters, statements = ["self"], list[str]()
     for one in made._frozen_fields:
         name = value = one.name
