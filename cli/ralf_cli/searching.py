@@ -15,7 +15,7 @@ from ralf_cli.times import with_since
 
 if TYPE_CHECKING:
     from ralf.finding.search import SearchHit
-    from ralf.text.cleaning import Word
+    from ralf.text.matcher import Word
 
 
 _LOOKED_AT = 20  # hits that are looked at for each one wanted, where only newer ones are

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import cache
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -36,49 +35,21 @@ _STYLES = "\ufe0e\ufe0f"  # an emoji as text, as a picture
 
 _ANY_ASCII = regex(r"[\x00-\x08\x0b-\x1f\x7f]")
 
+_ANY = regex(f"[{_CONTROL}{_BREAKS}{_SURROGATES}{_UNSEEN}{_JOINERS}{_STYLES}]")
 
-class Word(NamedTuple):
-    """A word of a question.
+_REMOVED = regex(f"[{_CONTROL}{_SURROGATES}{_UNSEEN}]")
 
-    text    as it is looked up
-    start   what its other forms begin with, "" where it is too short to tell
-    weight  what it counts
-    whole   an identifier whose parts are words of the question, too
-    """
+_IDLE_STYLE = regex(rf"(?:\A|(?<=[\s{_JOINERS}{_STYLES}]))[{_STYLES}]+")
 
-    text: str
-    start: str
-    weight: float
-    whole: bool = False
+_AROUND = rf"[\x00-\x7f\s{_JOINERS}]"
 
+_IDLE_JOINER = regex(rf"(?:\A|(?<={_AROUND}))[{_JOINERS}]+|[{_JOINERS}]+(?={_AROUND}|\Z)")
 
-@cache
-def _any() -> re.Pattern[str]:
-    """Whether there is anything to clean; compiled for the first text that is not ASCII."""
-    return re.compile(f"[{_CONTROL}{_BREAKS}{_SURROGATES}{_UNSEEN}{_JOINERS}{_STYLES}]")
-
-
-class _Patterns(NamedTuple):
-    removed: re.Pattern[str]
-    idle_style: re.Pattern[str]
-    idle_joiner: re.Pattern[str]
-    escape: re.Pattern[str]
-
-
-@cache
-def _patterns() -> _Patterns:
-    """What cleans; compiled for the first text that needs it."""
-    around = rf"[\x00-\x7f\s{_JOINERS}]"
-    return _Patterns(
-        removed=re.compile(f"[{_CONTROL}{_SURROGATES}{_UNSEEN}]"),
-        idle_style=re.compile(rf"(?:\A|(?<=[\s{_JOINERS}{_STYLES}]))[{_STYLES}]+"),
-        idle_joiner=re.compile(rf"(?:\A|(?<={around}))[{_JOINERS}]+|[{_JOINERS}]+(?={around}|\Z)"),
-        escape=re.compile(
-            "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
-            "|\x1b[]PX^_][^\x07\x1b\n]{0,4096}(?:\x07|\x1b\\\\)"  # OSC, DCS and the like, where they end
-            "|\x1b[ -/]*[0-~]"
-        ),
-    )
+_ESCAPE = regex(
+    "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
+    "|\x1b[]PX^_][^\x07\x1b\n]{0,4096}(?:\x07|\x1b\\\\)"  # OSC, DCS and the like, where they end
+    "|\x1b[ -/]*[0-~]"
+)
 
 
 def clean(text: str) -> str:
@@ -87,14 +58,13 @@ def clean(text: str) -> str:
     Newline and tab stay, other line ends become newlines, an unpaired surrogate, which no file can hold, U+FFFD. Of the
     characters without width the joiners within words of other scripts and emoji stay, and an emoji's style.
     """
-    if (_ANY_ASCII if text.isascii() else _any()).search(text) is None:
+    if (_ANY_ASCII if text.isascii() else _ANY).search(text) is None:
         return text
-    patterns = _patterns()
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\u2028", "\n").replace("\u2029", "\n")
     if "\x1b" in text or "\x9b" in text:
-        text = patterns.escape.sub("", text)
-    text = patterns.removed.sub(lambda found: "\ufffd" if "\ud800" <= found[0] <= "\udfff" else "", text)
-    return text if text.isascii() else patterns.idle_joiner.sub("", patterns.idle_style.sub("", text))
+        text = _ESCAPE.sub("", text)
+    text = _REMOVED.sub(lambda found: "\ufffd" if "\ud800" <= found[0] <= "\udfff" else "", text)
+    return text if text.isascii() else _IDLE_JOINER.sub("", _IDLE_STYLE.sub("", text))
 
 
 NAMED = r"`[^`\n]*`|(?<!\w)__(?![A-Z][a-z])\w+?__(?!\w)"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, lru_cache
 from itertools import chain, groupby, pairwise
 
-from ralf.text.cleaning import Word
+from ralf.text.frozen import NamedTuple
 from ralf.text.patterns import is_lazy, regex
 
 # ---- caseless patterns ----
@@ -197,6 +197,21 @@ _COMMON = frozenset(
     work worked working works worse worst worth write written wrong yes yet
     """.split()
 )
+
+
+class Word(NamedTuple):
+    """A word of a question.
+
+    text    as it is looked up
+    start   what its other forms begin with, "" where it is too short to tell
+    weight  what it counts
+    whole   an identifier whose parts are words of the question, too
+    """
+
+    text: str
+    start: str
+    weight: float
+    whole: bool = False
 
 
 def words(query: str) -> list[Word]:
