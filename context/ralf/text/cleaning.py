@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from itertools import accumulate
-from typing import NamedTuple
 
 from ralf.errors import UsageError
 from ralf.text import digests

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, lru_cache
 from itertools import chain, groupby, pairwise
+from typing import NamedTuple
 
-from ralf.text.frozen import NamedTuple
 from ralf.text.patterns import is_lazy, regex
 
 # ---- caseless patterns ----
