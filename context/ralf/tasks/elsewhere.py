@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ralf.project import Project
-from ralf.route import shared
+from ralf.storage import shared_files
 from ralf.tasks.model import TaskState
 
 
@@ -16,8 +16,10 @@ def noted(project: Project, states: Iterable[TaskState]) -> list[TaskState]:
     """
     shown = list(states)
     open_ = {one.task.context_route.casefold() for one in shown if one.task.status == "pending" and not one.is_foreign}
-    if not open_ or not shared.folder_of(project).is_dir():
+    if not open_ or not (project.folder / shared_files.FOLDER).is_dir():
         return shown
+    from ralf.route import shared  # which loads all that a route may hold
+
     names = {note.route.casefold(): note.by for note in shared.others(project)[1]}
     for number, state in enumerate(shown):
         route, by = state.task.context_route, names.get(state.task.context_route.casefold())

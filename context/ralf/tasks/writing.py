@@ -138,13 +138,13 @@ class Writer:
 
     def _see_to(self, ids: Iterable[str]) -> None:
         """See to tasks whose files and records are not the same. What cannot be done now is left to the next write."""
-        from ralf.tasks import taskfile
-
         changes = []
         for id_ in ids:
             known, task = self.book.known(id_), self.book.task(id_)
             try:
                 if task is not None and not self._looker.files_of(id_):  # it was never written, or is lost
+                    from ralf.tasks import taskfile  # which a claim does without
+
                     self._contents[known.digest] = taskfile.render(task)
                     self._bring_up([Change(id_, known.place, "", known.digest)])
                 elif (change := self.change_of(id_)) and (change.base, change.digest) == (known.base, known.digest):
