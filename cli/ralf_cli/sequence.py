@@ -59,10 +59,21 @@ def serialize(
 
     if draw and (every is not None or budget is not None or anew or dry_run):
         raise click.UsageError("--draw stands alone, without --every, --budget, --anew and --dry-run")
+    project = projects.find(root)
+    listed = store.Tasks(project).list()  # once, for the plan and for its titles
     if draw:
-        plan = plans.load(projects.find(root))
+        plan = plans.load(project)
     else:
-        plan = serializing.serialize(every=every, budget=budget, anew=anew, dry_run=dry_run, root=root)
+        damaged = [path for path, _ in listed.damaged]
+        plan = serializing.serialize(
+            every=every,
+            budget=budget,
+            anew=anew,
+            dry_run=dry_run,
+            states=listed.tasks,
+            damaged=damaged,
+            root=root,
+        )
     for note in plan.notes if plan is not None else ():
         say(f"note: {note}")
     if as_json:
@@ -72,11 +83,11 @@ def serialize(
     elif not plan.chains:
         say('no open tasks to put in order; add one: ralf task add "TITLE"')
     else:
-        tasks = (state.task for state in store.list_tasks(limit=None, root=root).tasks if not state.is_foreign)
+        tasks = (state.task for state in listed.tasks if not state.is_foreign)
         click.echo(plans.render(plan, tasks).decode())
         click.echo(_sum(plan))
         if not draw:
-            click.echo("dry run: nothing was written" if dry_run else str(plans.path_of(projects.find(root))))
+            click.echo("dry run: nothing was written" if dry_run else str(plans.path_of(project)))
 
 
 def _sum(plan: Plan) -> str:

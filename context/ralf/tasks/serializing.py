@@ -21,6 +21,7 @@ def serialize(
     anew: bool = False,
     dry_run: bool = False,
     states: Sequence[TaskState] | None = None,
+    damaged: Sequence[Path] = (),
     root: str | os.PathLike[str] | None = None,
 ) -> Plan:
     """Put all open tasks in an order, in chains with checkpoints, and write the plan.
@@ -29,14 +30,14 @@ def serialize(
                    every task
     anew           forget the plan in force, with what a person did to it
     dry_run        change nothing
-    states         all tasks of the project, where they are known already
+    states         all tasks of the project, where they are known already, and the files that cannot be read as one
 
     Errors: Cycle, UnknownDependency, UsageError, DamagedPlan, Busy, OSError; nothing was changed then.
     """
-    project, damaged = find(root), list[str]()
+    project = find(root)
     if states is None:
         known = store.Tasks(project).list()
-        states, damaged = known.tasks, [f"left out, as it cannot be read: {path}" for path, _ in known.damaged]
+        states, damaged = known.tasks, [path for path, _ in known.damaged]
     path = planfile.path_of(project)
     content = planfile.content_at(path)
     before = None if content is None or anew else planfile.parse(content, path)
@@ -56,7 +57,8 @@ def serialize(
     if foreign := sum(state.is_foreign and state.task.status not in SETTLED for state in states):
         what = f"left out, as they came with the repository: {foreign} of the tasks"
         notes.append(f"{what}; to accept them: ralf context trust")
-    plan = replace(plan, notes=(*notes, *damaged))
+    notes += [f"left out, as it cannot be read: {path}" for path in damaged]
+    plan = replace(plan, notes=tuple(notes))
     if not dry_run and before != plan and (plan.chains or content is not None):
         _write(project, content, planfile.render(plan, tasks))
     return plan
