@@ -64,14 +64,13 @@ def serialize(
     if draw:
         plan = plans.load(project)
     else:
-        damaged = [path for path, _ in listed.damaged]
         plan = serializing.serialize(
             every=every,
             budget=budget,
             anew=anew,
             dry_run=dry_run,
             states=listed.tasks,
-            damaged=damaged,
+            damaged=[path for path, _ in listed.damaged],
             root=root,
         )
     for note in plan.notes if plan is not None else ():

@@ -291,8 +291,12 @@ class Book:
             fits = self.ordered(which, *values, limit=limit)
             ((count,),) = self.entries.ask(f"select count(*) from task where status <> '' and {which}", *values)  # noqa: S608
         tasks = tuple(self.states(fits[:limit]).values())
-        problems, of_plan = tuple(self.problems()), tuple(filter(None, [self.plan[1]]))
-        return TaskList(tasks, left=count - len(tasks), damaged=problems, warnings=of_plan)
+        return TaskList(
+            tasks,
+            left=count - len(tasks),
+            damaged=tuple(self.problems()),
+            warnings=tuple(filter(None, [self.plan[1]])),
+        )
 
     def problems(self) -> list[tuple[Path, str]]:
         """Files that cannot be read, and why."""

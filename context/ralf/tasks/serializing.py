@@ -57,8 +57,7 @@ def serialize(
     if foreign := sum(state.is_foreign and state.task.status not in SETTLED for state in states):
         what = f"left out, as they came with the repository: {foreign} of the tasks"
         notes.append(f"{what}; to accept them: ralf context trust")
-    notes += [f"left out, as it cannot be read: {path}" for path in damaged]
-    plan = replace(plan, notes=tuple(notes))
+    plan = replace(plan, notes=(*notes, *(f"left out, as it cannot be read: {path}" for path in damaged)))
     if not dry_run and before != plan and (plan.chains or content is not None):
         _write(project, content, planfile.render(plan, tasks))
     return plan
