@@ -209,13 +209,6 @@ def check(root: Path, marks: Sequence[str]) -> Iterator[str]:
     for record in records:
         if record.kind == "checkpoint" and not list(read_evidence(project.store, record.payload["evidence"])):
             yield f"lost the evidence of revision {record.revision}"
-    path = project.route_file(ROUTE)
-    if path.exists():
-        content = path.read_bytes()
-        if content.strip():
-            routefile.parse(content, path)
-        else:
-            yield "torn the route file is empty"
     started = time.monotonic()
     ralf.record_decision(ROUTE, "Go on after the lights are back", root=root)
     took = time.monotonic() - started
@@ -224,7 +217,10 @@ def check(root: Path, marks: Sequence[str]) -> Iterator[str]:
     after = ralf.get_context(ROUTE, root=root)
     if after.decisions[-1].decision != "Go on after the lights are back" or after.warnings:
         yield f"torn after the next write: {after.warnings}"
-    left = [path.name for path in project.routes.iterdir() if path.name not in (f"{ROUTE}.md", routefile.SCHEMA)]
+    path = project.live_file(ROUTE)
+    if routefile.parse(path.read_bytes(), path).decisions[-1].decision != after.decisions[-1].decision:
+        yield "torn the route file does not show the next write"
+    left = [path for path in project.routes.rglob("*") if path.is_file() and path != project.live_file(ROUTE)]
     if left:
         yield f"torn left behind after the next write: {left}"
 

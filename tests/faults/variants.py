@@ -96,7 +96,6 @@ VARIANTS = (
     Variant("editors", "no second look", "lost", "--rounds 40 --only 'in pieces'"),
     Variant("gits", "a store that git sees", "lost", "--rounds 10 --only hidden"),
     Variant("power", "anything", "lost", "--states 40", 16),
-    Variant("power", "the route file", "torn", "--states 60", 40),
     # ---- what is recorded, merged, forgotten and read ----
     Variant("forget", "blobs", r"seed \d+", "--rounds 60"),
     Variant("forget", "caches", r"seed \d+", "--rounds 60"),
