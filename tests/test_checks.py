@@ -173,6 +173,15 @@ def test_lines_with_a_place_and_an_error_come_before_bare_marks_in_the_order_of_
     assert failing_lines(output) == ("FAILED summary", "src/a.py:3: error: bad type", "src/b.py:9: error: worse")
 
 
+def test_of_the_checks_of_a_pull_request_those_are_shown_that_fail() -> None:
+    rows = (
+        "test\tfail\t7m7s\thttps://host/1\t",
+        "docs\tfail\t0\thttps://host/2\t",
+        "lint\tpass\t1m39s\thttps://host/3\t",
+    )
+    assert failing_lines("\n".join(rows)) == ("test fail 7m7s https://host/1", "docs fail 0 https://host/2")
+
+
 def test_failing_lines_are_at_most_eight_and_short_and_never_the_head_of_a_log() -> None:
     lines = failing_lines("\n".join(["starting up"] * 30 + [f"a{n}.py:1: error: {'x' * 300}" for n in range(20)]))
     assert len(lines) == 8

@@ -303,7 +303,7 @@ _SHORTEST, _LONGEST, _LONGEST_LINE = 6, 170, 4_000  # characters of a line that 
 
 _STRONG = (
     r"^\s*not ok\b|\bFAIL(?:ED|URES?)?\b|\b[1-9]\d* (?:failed|failing|failures?|errors?)\b|make(?:\[\d+\])?: \*\*\*"
-    r"|\bpanic: "
+    r"|\bpanic: |\bfail\s(?:0|(?:\d{1,3}[hms]){1,3})\shttps?://"  # the last: `gh pr checks`
 )
 
 _NAMED = (
