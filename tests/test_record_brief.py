@@ -290,6 +290,14 @@ def test_the_talk_has_every_message_with_what_it_did_and_the_closing_words():
     ]
 
 
+def test_what_was_done_stands_in_its_order_so_that_no_edit_looks_checked_or_pushed_that_came_later():
+    session = Session().typed("rebase it, and add Type()").ran("pytest", checks=("pytest",))
+    session.ran("git push", git=(GitFact("push", "12e7e04", "main"),)).edited("a.py").edited("b.py")
+    session.ran("ruff check", "failed", checks=("ruff check",)).edited("a.py").typed("go on, please")
+    did = "did: `pytest`: ok; pushed; edited a.py; b.py; `ruff check`: FAILED; edited a.py"
+    assert did in section(brief(session), "The talk").splitlines()[2]
+
+
 def test_what_was_taken_back_is_one_line_and_nowhere_else():
     session = Session().typed("go", id="u1").typed("never use sqlite", id="u2", parent="p").edited("db.py")
     session.said("No sqlite, then.").typed("use sqlite after all, it is good enough for us", id="u3", parent="p")

@@ -238,20 +238,24 @@ def _counted(count: int) -> str:
 
 
 def did(turn: Turn, most: int = _FEW) -> str:
-    """What was done in a turn, in one line: files, commits, pushes, checks, what was refused or interrupted."""
+    """What was done in a turn, in one line: files, commits, pushes and the newest runs of two checks as they came, then
+    what was refused or interrupted.
+    """
     parts = list(_did(turn, most))
     return f"did: {'; '.join(parts)}" if parts else ""
 
 
 def _did(turn: Turn, most: int) -> Iterator[str]:
-    yield from changed((file for step in turn.steps for file in step.files), most)
-    yield from git(turn.steps)
-    newest: dict[str, Step] = {}
+    newest = {" && ".join(step.checks): step.id for step in turn.steps if step.checks and step.outcome != "refused"}
+    shown = {id_: key for key, id_ in [*newest.items()][-2:]}
+    files: list[tuple[str, str]] = []
     for step in turn.steps:
-        if step.checks and step.outcome != "refused":
-            newest[" && ".join(step.checks)] = step
-    for key, step in list(newest.items())[-2:]:
-        yield f"{command(key, 60)}: {outcome(step)}"
+        files += step.files
+        told = [f"{command(shown[step.id], 60)}: {outcome(step)}"] if step.id in shown else []
+        if told := [*told, *git([step])]:
+            yield from [*changed(files, most), *told]
+            files.clear()
+    yield from changed(files, most)
     for step in turn.steps:
         if step.outcome == "refused" and turn.message is not None:
             yield f"refused: {call(step)}"
