@@ -32,7 +32,7 @@ _LONGEST_TITLE = 300  # characters
 
 _BEGINNING = 60  # characters by which an error is known again
 
-_VIEWED = regex(r"(?: ?2>&1| ?\| ?(?:head|tail|cat|tee)\b[^|&;'\"]*)+$")  # how much of an output is shown
+_VIEWED = regex(r" ?2>&1| ?\| ?(?:head|tail|cat|tee)\b(?:[^|&;'\"2]|2(?!>&1))*+")  # how much of an output is shown
 
 _CONFIGURATION = regex(
     r"(?:\A|/)\.[^/]++(?:/.*)?\Z|(?:\A|/)(?:settings|config|conf|etc)/"
@@ -124,7 +124,11 @@ def _resolution(between: Sequence[Step], command: str) -> str:
 
 
 def _typed(step: Step) -> str:
-    return one_line(_VIEWED.sub("", step.object))
+    text = step.object.rstrip()
+    end = len(text)
+    for start, behind in reversed([found.span() for found in _VIEWED.finditer(text)]):
+        end = start if behind == end else end
+    return one_line(text[:end])
 
 
 def _purpose(step: Step) -> str | None:

@@ -50,7 +50,7 @@ _CURRENT = " (Current)"
 
 _CONFLICT = regex(r"(?m)^(?:<{7} |>{7} )")
 
-_CODE_FENCE = regex(r"(`{3,}|~{3,})(?!.*`)")  # at the margin only: lines that ralf writes are never there
+_CODE_FENCE = regex(r"(`{3,}+|~{3,}+)(?!.*`)")  # at the margin only: lines that ralf writes are never there
 
 _STRUCTURAL = regex(r"#{1,6}(?: |\Z)|---|[`~]{3}|<!-- ralf:|\*(?:Kept by ralf|This file is auto)")
 

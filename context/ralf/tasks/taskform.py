@@ -42,7 +42,7 @@ _CALLED = {number: word for word, number in PRIORITIES.items()}
 
 _WORD = {
     field: regex(
-        rf"(?i)[^a-z]*?(?<![0-9a-z.])({'|'.join(sorted(words, key=len, reverse=True)).replace('_', '[ _-]')})"
+        rf"(?i)\A[^a-z]*?(?<![0-9a-z.])({'|'.join(sorted(words, key=len, reverse=True)).replace('_', '[ _-]')})"
         r"(?![0-9a-z]|\.\d)"
     )
     for field, words in _WORDS.items()
