@@ -24,12 +24,14 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
 from tests import storekit
 from tests.faults import rig
@@ -38,10 +40,11 @@ from tests.faults.kept import Kept
 import ralf
 from ralf.errors import RalfError
 from ralf.maintenance import repair
+from ralf.maintenance.verify import verify
 from ralf.memory import file as memory_file, writing
 from ralf.memory.family import delta, new_item
 from ralf.project import find
-from ralf.route import archive, corrections, taking_back
+from ralf.route import archive, corrections, history, taking_back
 from ralf.tasks import claims, editing, planfile, sequence, serializing, store, taskfile
 from ralf.tasks.model import Task, TaskState
 
@@ -186,6 +189,54 @@ def _archived(root: Path) -> list[str]:
     return said
 
 
+_OTHERS = [f"berth-{number:02d}" for number in range(39)]
+
+
+def _forty(root: Path) -> list[str]:
+    """The same, and 39 more routes of a decision each; what is told of the first is kept."""
+    said = _some(root)
+    for name in _OTHERS:
+        ralf.record_decision(name, f"Choose {name}", root=root)
+    (root / "told").write_text(_told(root), encoding="utf-8")
+    return said
+
+
+def _archive_due(root: Path, days: int = 400) -> None:
+    """Archive what is due in so many days."""
+    now = time.time
+    with patch("time.time", lambda: now() + days * 86_400.0):
+        archive.when_due(find(root))
+
+
+def _told(root: Path) -> str:
+    """What is told of a route, whether it is archived or not."""
+    labels = [label for label, _ in history.checkpoints(find(root), rig.ROUTE)]
+    then = [history.context_at(rig.ROUTE, label, root=root).render() for label in labels]
+    why = [ralf.why(rig.ROUTE, label, root=root) for label in (*labels, "DEC-001")]
+    return repr((then, why, [hit.id for hit in ralf.search("tide table", route=rig.ROUTE, root=root)]))
+
+
+def _archive_fault(root: Path) -> str:
+    """What is wrong with routes of which each has to be archived or not; a look on a later day completes it."""
+    told = (root / "told").read_text(encoding="utf-8")
+    found = [one for one in verify(root=root).findings if "left who died" not in one.what]
+    if found or _told(root) != told:
+        return f"something else is told: {found}"
+    _archive_due(root, 500)
+    if left := ralf.list_routes(root=root):
+        return f"not archived: {[one.route for one in left]}"
+    for name in _OTHERS:
+        if [one.decision for one in ralf.get_context(name, root=root).decisions] != [f"Choose {name}"]:
+            return f"{name} lacks its decision"
+    if (found := [*verify(root=root).findings]) or _told(root) != told:
+        return f"something else is told once they are archived: {found}"
+    ralf.record_decision(_OTHERS[0], "Go on", root=root)
+    back = [one.route for one in ralf.list_routes(root=root)]
+    decisions = [one.decision for one in ralf.get_context(_OTHERS[0], root=root).decisions]
+    is_back = (back, decisions) == ([_OTHERS[0]], [f"Choose {_OTHERS[0]}", "Go on"])
+    return "" if is_back else f"brought back: {back}, {decisions}"
+
+
 def _harmed(root: Path) -> list[str]:
     """A journal with something in it that nobody wrote, and no cache that tells what the file is."""
     said = _some(root)
@@ -297,6 +348,7 @@ WORKS: dict[str, Work] = {
     "a revert": Work(_some, _revert),
     "an archive": Work(_some, _archive),
     "a decision of an archived route": Work(_archived, _decide),
+    "an archive of forty routes": Work(_forty, lambda root, _: _archive_due(root), fault=_archive_fault),
     "a write to a memory": Work(_remembering, _remember, fault=lambda root: _memory_fault(root, "old")),
     "a write to a memory that takes a save in": Work(
         _remembering, _remember_saved, fault=lambda root: _memory_fault(root, "old", "old, saved", kept="old, saved")
@@ -493,7 +545,12 @@ def _unsynced(calls: list[str]) -> set[str]:
     return {path for path in dirty if not path.endswith(".tmp")}
 
 
-LONG = ("a task that is done and takes a save in", "a write to a memory", "a write to a memory that takes a save in")
+LONG = (
+    "an archive of forty routes",
+    "a task that is done and takes a save in",
+    "a write to a memory",
+    "a write to a memory that takes a save in",
+)
 """Each of these takes longer than all others together: they are done only when they are named."""
 
 
