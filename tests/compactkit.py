@@ -56,29 +56,34 @@ class Task:
         return self.messages
 
 
+SENTENCES = (
+    "The import is blocked by the missing credentials of station Husum.",
+    "I moved TASK-7 from pending to in review.",
+    "I raised the setting `retry_limit` from 3 to 5.",
+    "I promised Ana to send the new table by 2026-12-01.",
+)
+"""What the agent says between its calls."""
+
 PLANTED = {
-    "decisions_made": (None, "SQLite instead of Postgres"),
-    "files_modified": (None, "src/reader_7.py"),
-    "blockers_encountered": ("The import is blocked by the missing credentials of station Husum.", "station Husum"),
-    "delegations": (None, "Write the docs of the reader"),
-    "outcomes": (None, "12 passed"),
-    "status_transitions": ("I moved TASK-7 from pending to in review.", "TASK-7"),
-    "errors_resolved": (None, "ModuleNotFoundError: No module named 'tides'"),
-    "configuration_changes": ("I raised the setting `retry_limit` from 3 to 5.", "retry_limit"),
-    "commitments": ("I promised Ana to send the new table by 2026-12-01.", "Ana"),
-    "failed_attempts": (None, "lock per row"),
+    "decisions": "SQLite instead of Postgres",
+    "files": "src/reader_7.py",
+    "blockers": "station Husum",
+    "delegations": "Write the docs of the reader",
+    "outcomes": "12 passed",
+    "status transitions": "TASK-7 from pending",
+    "errors resolved": "ModuleNotFoundError: No module named 'tides'",
+    "configuration changes": "retry_limit",
+    "commitments": "Ana",
+    "failed approaches": "lock per row",
 }
-"""For each kind a sentence in which an agent says it, None where it is done or recorded, and words by which it is found
-again.
-"""
+"""For each kind of what is done, recorded or said words by which it is found again."""
 
 
 def planted(number: int, words: int, seed: int = 0) -> Task:
     """A task in which one item of each kind is planted, among so many words of noise."""
     task = Task(number, seed)
-    sentences = [sentence for sentence, _ in PLANTED.values() if sentence]
-    for sentence in sentences:
-        task.noise(words // (len(sentences) + 2))
+    for sentence in SENTENCES:
+        task.noise(words // (len(SENTENCES) + 2))
         task.says(sentence)
     task.runs('ralf decide "SQLite instead of Postgres" --because "nobody has to run a server for it"', "DEC-001")
     tried = {
@@ -99,7 +104,7 @@ def planted(number: int, words: int, seed: int = 0) -> Task:
         "The docs say it all.",
     )
     task.runs('git commit -am "Read both forms"', "[main 4f05e28] Read both forms\n 1 file changed")
-    task.noise(words // (len(sentences) + 2))
+    task.noise(words // (len(SENTENCES) + 2))
     return task
 
 

@@ -1,4 +1,5 @@
-"""Random conversations, cut to random budgets: none is over its budget, and no call is parted from its result.
+"""Random conversations, cut to random budgets and divided at random: none is over its budget, no message gets lost, and
+no call is parted from its result.
 
 python -m tests.faults.conversations --count 100000    the long run
 """
@@ -11,6 +12,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+from ralf.compaction.segments import Segments, segments_of
 from ralf.conversation.truncation import Truncation, truncate
 from ralf.text import tokens
 
@@ -39,6 +41,14 @@ def conversation(dice: random.Random) -> Made:
             made.append(_call(dice, number, open_calls))
         if dice.random() < 0.02:
             made.append(dice.choice(_ODD))
+    return made
+
+
+def finished(dice: random.Random, messages: Made) -> Made:
+    """A conversation in which up to three tasks are completed anywhere, also between a call and its result."""
+    made = list(messages)
+    for place in sorted(dice.sample(range(len(made) + 1), min(3, len(made))), reverse=True):
+        made.insert(place, {"role": "assistant", "content": "Done.\n<promise>COMPLETE</promise>"})
     return made
 
 
@@ -115,6 +125,19 @@ def faults(messages: Made, budget: int, cut: Truncation, pins: Sequence[int]) ->
     return found
 
 
+def faults_of_division(messages: Made, found: Segments, pins: Sequence[int]) -> list[str]:
+    """What is wrong with a conversation that was divided."""
+    parts = [*found.completed, found.current, found.kept]
+    if sorted(index for part in parts for index in part) != list(range(len(messages))):
+        return ["a message is in no part, or in two"]
+    part_of = {index: number for number, part in enumerate(parts) for index in part}
+    wrong = [f"pin {index} may be compacted" for index in pins if index not in found.kept]
+    pairs = ((one, other) for one, others in _partners(messages).items() for other in others)
+    wrong += [f"{one} is parted from {other}" for one, other in pairs if part_of[one] != part_of[other]]
+    own = [index for part in parts[:-1] for index in part]
+    return wrong + (["a part begins before the one ahead of it ends"] if own != sorted(own) else [])
+
+
 def _tokens(message: Any) -> int:
     """The tokens of all texts of a message, images left out."""
 
@@ -158,7 +181,11 @@ def run(count: int, seed: int = 0) -> list[str]:
         budget = dice.choice((0, 1, 10, 50, 200, 1_000, 5_000, 100_000))
         pins = dice.sample(range(len(messages)), min(len(messages), dice.choice((0, 0, 1, 3))))
         cut = truncate(messages, budget, pins=pins)
-        found += [f"conversation {number}: {fault}" for fault in faults(messages, budget, cut, pins)]
+        wrong = faults(messages, budget, cut, pins)
+        messages = finished(dice, messages)
+        pins = dice.sample(range(len(messages)), min(len(messages), dice.choice((0, 0, 1, 3))))
+        wrong += faults_of_division(messages, segments_of(messages, pins=pins), pins)
+        found += [f"conversation {number}: {fault}" for fault in wrong]
     return found
 
 

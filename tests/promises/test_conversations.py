@@ -116,7 +116,6 @@ def test_what_the_agent_said_at_the_end_of_a_compacted_task_is_sent_whole(user: 
 
 
 @pytest.mark.ci
-@pytest.mark.xfail(strict=True, reason="cases/state.md: `compact()` compacts a memory message away")
 def test_a_pinned_message_survives_compaction(user: User) -> None:
     messages = finished("Both forms are read.")
     made, _ = python(user, COMPACTED, messages, {"pins": [1]})

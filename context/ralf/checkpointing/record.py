@@ -246,13 +246,14 @@ def summed_up(segment: Segment, summarizer: Summarizer) -> Summary:
         shown = Shown([event.text for event in segment.events])
         summary = replace(
             summary,
-            text="\n".join(_marked(line, shown) for line in summary.text.split("\n")),
-            decisions=tuple(replace(one, decision=_marked(one.decision, shown)) for one in summary.decisions),
+            text="\n".join(marked(line, shown) for line in summary.text.split("\n")),
+            decisions=tuple(replace(one, decision=marked(one.decision, shown)) for one in summary.decisions),
         )
     return replace(summary, decisions=(*summary.decisions, *noted))
 
 
-def _marked(line: str, shown: Shown) -> str:
+def marked(line: str, shown: Shown) -> str:
+    """A line of a model's, with the names in it that the record does not show."""
     missing = ", ".join(shown.missing(line))
     return f"{line} (not found in the record: {missing})" if missing else line
 

@@ -96,7 +96,7 @@ class Extractive:
         talk = thread(entries)
         answers = _answered(talk, segment)
         return Summary(
-            title=_title(segment, talk),
+            title=title_of(segment.events, talk),
             text="\n".join(_section(segment, talk) or _noted(segment) or [f"- {NOTHING_SAID}"]),
             decisions=(*answers, *segment.noted),
             active_work=segment.active_work,
@@ -107,9 +107,9 @@ class Extractive:
 # ---- the section ----
 
 
-def _title(segment: Segment, talk: Talk) -> str:
-    """The title that notes give, the first message of the segment, or how many calls were made."""
-    titles = (event.input.get("title") for event in segment.events if event.kind == "note")
+def title_of(events: Sequence[Event], talk: Talk) -> str:
+    """The title of a segment: that which notes give, its first message, or how many calls were made."""
+    titles = (event.input.get("title") for event in events if event.kind == "note")
     noted = next((title for title in titles if isinstance(title, str) and title.strip()), "")
     if noted:
         return trimmed(one_line(noted), 72)
@@ -134,7 +134,7 @@ def _section(segment: Segment, talk: Talk) -> list[str]:
 def _lines(turn: Turn, most: int, closing: int, other: int) -> Iterator[str]:
     """A turn: the message, other texts, what was done, the agent's last text; each line fits a section."""
     if turn.message is not None:
-        yield f'{_opened(turn.message)}{quoting.indented(cutting.message(turn.message.text, most))}"'
+        yield f'{opened(turn.message)}{quoting.indented(cutting.message(turn.message.text, most))}"'
     elif turn.entries:
         yield "- going on with what was asked before"
     else:
@@ -149,7 +149,7 @@ def _lines(turn: Turn, most: int, closing: int, other: int) -> Iterator[str]:
         yield f"  \u2192 {quoting.indented(cutting.cut(last.text, closing), '    ')}"
 
 
-def _opened(message: Message) -> str:
+def opened(message: Message) -> str:
     """When and how a message came, and the quotation mark before it."""
     form = f"({message.form})" if message.form else ""
     return " ".join(filter(None, ("-", quoting.clock(message.at), form, '"')))
@@ -160,7 +160,7 @@ _KNOWN_BY = 30  # characters of its first line by which a message is found again
 
 def beginning(message: Message) -> str:
     """How the line of a message begins in a section, so that it is found again, also in one of an earlier version."""
-    return _opened(message) + cutting.message(message.text, _MESSAGE).split("\n")[0][:_KNOWN_BY]
+    return opened(message) + cutting.message(message.text, _MESSAGE).split("\n")[0][:_KNOWN_BY]
 
 
 def _noted(segment: Segment) -> list[str]:

@@ -1,1 +1,1 @@
-"""Keeps an agent's window within its shares: completed segments give way to summaries, the current task stays."""
+"""Keeps an agent's window within its shares: completed segments give way to their records, the current task stays."""

@@ -14,8 +14,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from ralf.agent import contents
-from ralf.errors import MEND_JOURNAL, Conflict, DamagedJournal
+from ralf.errors import MEND_JOURNAL, Conflict, DamagedJournal, NotFound
 from ralf.project import Project
 from ralf.storage.journal import MALFORMED, Entry, Token
 from ralf.text.cleaning import slug
@@ -35,8 +34,8 @@ class Part:
     kind      compacted: a completed segment; shortened: a summary, to its first line
     key       the sha256 of the messages as JSON
     before    their tokens; `after`: of those in their place
-    items     what was kept of a segment, by kind
-    made      the messages in their place; `original`: theirs, as a content of `ralf.agent.contents`
+    made      the messages in their place; `original`: theirs, as the blobs that have their JSON
+    stays     which of the original ones stay, before those made, by their places among them
     """
 
     kind: str
@@ -44,9 +43,9 @@ class Part:
     title: str
     before: int
     after: int
-    items: Mapping[str, Sequence[str]]
     made: tuple[Tree, ...]
     original: Tree
+    stays: tuple[int, ...] = ()
 
     @property
     def reduction(self) -> float:
@@ -61,7 +60,7 @@ class Status:
     count           how many there were; `undone`: how many of them were undone
     last_compacted  when the last one was, ISO 8601, "" for never
     before, after   tokens of all messages then
-    parts           what gave way; () where the newest record is another
+    parts           what gave way; () where the newest record is no compaction of ours
     """
 
     count: int = 0
@@ -70,55 +69,31 @@ class Status:
     before: int = 0
     after: int = 0
     parts: tuple[Part, ...] = ()
-    is_compaction: bool = False
 
 
 def status(project: Project, route: str) -> Status:
     """How often a route's conversation was compacted, and when; reads one record. DamagedJournal, OSError."""
-    return _newest(project, route)[1]
+    return _newest(project, f"{STREAMS}{route}")[1]
 
 
-def _newest(project: Project, route: str) -> tuple[Token | None, Status]:
-    stream = f"{STREAMS}{route}"
-    head = project.store.head(stream)
-    return head, parsed(stream, project.store.entry(stream, head)) if head is not None else Status()
-
-
-def parsed(stream: str, entry: Entry) -> Status:
-    """What a record says. DamagedJournal."""
-    try:
-        tree = json.loads(entry.record)
-        parts = tuple(
-            Part(**{**part, "made": tuple(part["made"])})
-            for part in tree.get("parts", ())
-            if tree["kind"] == "compaction"
-        )
-        return Status(
-            count=int(tree["count"]),
-            undone=int(tree["undone"]),
-            last_compacted=str(tree["last"]),
-            before=int(tree.get("before", 0)),
-            after=int(tree.get("after", 0)),
-            parts=parts,
-            is_compaction=tree["kind"] == "compaction",
-        )
-    except MALFORMED as error:
-        what = f"the record {entry.id!r} is not a compaction: {type(error).__name__}"
-        raise DamagedJournal(stream, what, MEND_JOURNAL) from None
+def last_compaction(project: Project, route: str) -> Status:
+    """The newest compaction that was not undone; an empty status for none. DamagedJournal, OSError."""
+    stream, newest = f"{STREAMS}{route}", status(project, route)
+    if newest.parts:
+        return newest
+    found = Status()
+    for entry in project.store.read(stream):
+        one = _parsed(stream, entry)
+        if one.parts or one.undone > found.undone:
+            found = one
+    return found
 
 
 def append_compaction(project: Project, route: str, parts: Sequence[Part], before: int, after: int) -> Status:
     """Record a compaction, and return it as it is recorded: once for the same parts. Raises Busy, OSError, Damaged."""
+    trees = [{name: getattr(part, name) for name in Part.__slots__} for part in parts]
     keys = sorted(part.key for part in parts)
-
-    def made(known: Status) -> tuple[str, dict[str, Any]]:
-        seed = "\0".join((route, str(known.undone), *keys))
-        trees = [{name: getattr(part, name) for name in Part.__slots__} for part in parts]
-        now = _now()
-        body = {"count": known.count + 1, "undone": known.undone, "last": now, "before": before, "after": after}
-        return _digest(seed), {"kind": "compaction", **body, "parts": trees}
-
-    return _append(project, route, made)
+    return _append(project, route, "compaction", keys, {"before": before, "after": after, "parts": trees})
 
 
 def append_note(project: Project, route: str, kind: str, **fields: Any) -> Status:
@@ -126,42 +101,12 @@ def append_note(project: Project, route: str, kind: str, **fields: Any) -> Statu
 
     kind  undo, which counts, or rolled: outputs that were stored
     """
-
-    def made(known: Status) -> tuple[str, dict[str, Any]]:
-        undone = known.undone + (kind == "undo")
-        told = {"count": known.count, "undone": undone, "last": known.last_compacted, "at": _now(), **fields}
-        return _digest("\0".join((route, str(known.undone), json.dumps(fields, sort_keys=True)))), {
-            "kind": kind,
-            **told,
-        }
-
-    return _append(project, route, made)
-
-
-def _append(project: Project, route: str, made: Any) -> Status:
-    stream = f"{STREAMS}{route}"
-    while True:
-        head, known = _newest(project, route)
-        digest, tree = made(known)
-        line = json.dumps({"v": _VERSION, **tree}, ensure_ascii=False, separators=(",", ":"))
-        record = line.encode("utf-8", "surrogatepass")
-        try:
-            token = project.store.append(stream, record, id=f"{tree['kind']}-{digest}", after=head)
-        except Conflict as error:
-            if type(error) is not Conflict:
-                raise
-            continue
-        return parsed(stream, project.store.entry(stream, token))
+    return _append(project, route, kind, [json.dumps(fields, sort_keys=True)], fields)
 
 
 def count_clients(project: Project, session: str) -> Status:
     """Record that a client compacted the window of a session by itself: its count and time. Raises as `compact`."""
-
-    def made(known: Status) -> tuple[str, dict[str, Any]]:
-        body = {"count": known.count + 1, "undone": known.undone, "last": _now()}
-        return os.urandom(16).hex(), {"kind": "client", **body}
-
-    return _append(project, _of_session(session), made)
+    return _append(project, _of_session(session), "client", [os.urandom(16).hex()], {})
 
 
 def session_status(project: Project, session: str) -> Status:
@@ -173,48 +118,86 @@ def _of_session(session: str) -> str:
     return f"sessions/{slug(session)}"
 
 
-def last_compaction(project: Project, route: str) -> Status:
-    """The newest compaction that was not undone; an empty status for none. Reads the stream where others came since."""
-    stream, found = f"{STREAMS}{route}", Status()
-    newest = status(project, route)
-    if newest.is_compaction:
-        return newest
-    for entry in project.store.read(stream):
-        one = parsed(stream, entry)
-        if one.is_compaction:
-            found = one
-        elif one.undone > found.undone:
-            found = Status()
-    return found
+def _append(project: Project, route: str, kind: str, called: Sequence[str], fields: Tree) -> Status:
+    """Append a record behind the newest one, and return what it says; `called`: what its id is made of."""
+    stream, now = f"{STREAMS}{route}", datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    is_counted = kind in ("compaction", "client")
+    while True:
+        head, known = _newest(project, stream)
+        last = now if is_counted else known.last_compacted
+        counts = {"count": known.count + is_counted, "undone": known.undone + (kind == "undo"), "last": last, "at": now}
+        line = json.dumps({"v": _VERSION, "kind": kind, **counts, **fields}, ensure_ascii=False, separators=(",", ":"))
+        id_ = (
+            f"{kind}-{_digest(chr(0).join((route, str(known.undone), *called)).encode('utf-8', 'surrogatepass'))[:40]}"
+        )
+        try:
+            token = project.store.append(stream, line.encode("utf-8", "surrogatepass"), id=id_, after=head)
+        except Conflict as error:
+            if type(error) is not Conflict:
+                raise
+            continue
+        return _parsed(stream, project.store.entry(stream, token))
+
+
+def _newest(project: Project, stream: str) -> tuple[Token | None, Status]:
+    head = project.store.head(stream)
+    return head, _parsed(stream, project.store.entry(stream, head)) if head is not None else Status()
+
+
+def _parsed(stream: str, entry: Entry) -> Status:
+    """What a record says. DamagedJournal."""
+    try:
+        tree = json.loads(entry.record)
+        return Status(
+            count=int(tree["count"]),
+            undone=int(tree["undone"]),
+            last_compacted=str(tree["last"]),
+            before=int(tree.get("before", 0)),
+            after=int(tree.get("after", 0)),
+            parts=tuple(map(_part, tree.get("parts", ()))),
+        )
+    except MALFORMED as error:
+        what = f"the record {entry.id!r} is not a compaction: {type(error).__name__}"
+        raise DamagedJournal(stream, what, MEND_JOURNAL) from None
+
+
+def _part(tree: Tree) -> Part:
+    """A part as a record has it; those of earlier versions have more fields, or fewer."""
+    known = {name: tree[name] for name in Part.__slots__ if name in tree}
+    return Part(**{**known, "made": tuple(tree["made"]), "stays": tuple(tree.get("stays", ()))})
+
+
+# ---- the messages that gave way ----
 
 
 def key_of(messages: Sequence[Tree]) -> str:
     """What messages are called: the sha256 of their JSON."""
-    return hashlib.sha256(encoded(messages)).hexdigest()
-
-
-def encoded(messages: Sequence[Tree]) -> bytes:
-    """Messages as JSON, from which `decoded` gives equal ones."""
-    return json.dumps(list(map(dict, messages)), ensure_ascii=False).encode("utf-8", "surrogatepass")
+    return _digest(_encoded(messages))
 
 
 def kept(project: Project, messages: Sequence[Tree]) -> dict[str, Any]:
-    """Messages as a content that is durable in a blob when this returns."""
-    data = encoded(messages)
+    """Messages as a content that is durable in a blob when this returns. TypeError, ValueError, RecursionError where
+    JSON cannot hold them.
+    """
+    data = _encoded(messages)
     return {"digests": [project.store.put_blob([data])], "size": len(data)}
 
 
 def decoded(project: Project, original: Tree, route: str) -> list[dict[str, Any]]:
     """The messages of a content. NotFound where they were forgotten; Damaged."""
-    found: list[dict[str, Any]] = json.loads(
-        contents.unpack(project.store, original, route).decode("utf-8", "surrogatepass")
-    )
+    if "digests" not in original:
+        raise NotFound(route, "the messages that were compacted have been removed")
+    data = b""
+    for digest in original["digests"]:
+        with project.store.open_blob(str(digest)) as file:
+            data += file.read()
+    found: list[dict[str, Any]] = json.loads(data.decode("utf-8", "surrogatepass"))
     return found
 
 
-def _digest(seed: str) -> str:
-    return hashlib.sha256(seed.encode("utf-8", "surrogatepass")).hexdigest()[:40]
+def _encoded(messages: Sequence[Tree]) -> bytes:
+    return json.dumps(list(map(dict, messages)), ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

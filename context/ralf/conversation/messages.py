@@ -9,7 +9,7 @@ else a message has is kept as it is.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ralf.errors import UsageError
@@ -96,36 +96,40 @@ def _blocks(message: Message) -> list[dict[str, Any]]:
     return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
 
 
+def as_chat(message: Message) -> Message:
+    """A call or a result that is an item as the chat message which a transcript has of it; others as they are."""
+    id_ = message.get("call_id") or message.get("id")
+    if "role" not in message and _ends(message, _CALLS):
+        given = next((message[key] for key in ("arguments", "input", "action") if key in message), None)
+        function = {"name": message.get("name") or message["type"], "arguments": given}
+        return {"role": "assistant", "tool_calls": [{"id": id_, "function": function}]}
+    if "role" not in message and is_result(message):
+        return {"role": "tool", "tool_call_id": id_, "content": message.get("output")}
+    return message
+
+
 def groups(messages: Sequence[Message]) -> list[list[int]]:
     """The indices of the messages, in groups that are kept or cut as one: a call and its result stay together, and an
     item of reasoning with what follows it, which OpenAI's interface refuses without it.
 
     Each group, and the list of them, is in the messages' order. An id that is used again means the call before it.
     """
-    leader = list(range(len(messages)))
-
-    def leading(index: int) -> int:
-        while leader[index] != index:
-            leader[index] = leader[leader[index]]
-            index = leader[index]
-        return index
-
-    def join(one: int, other: int) -> None:
-        first, second = sorted((leading(one), leading(other)))
-        leader[second] = first
-
+    group_of: dict[int, list[int]] = {}
     caller: dict[str, int] = {}
     for index, message in enumerate(messages):
+        joined = {caller[id_] for id_ in results(message) if id_ in caller}
         if index and messages[index - 1].get("type") == "reasoning":
-            join(index - 1, index)
-        for id_ in results(message):
-            if id_ in caller:
-                join(caller[id_], index)
+            joined.add(index - 1)
+        group, *others = {id(group_of[one]): group_of[one] for one in sorted(joined)}.values() or [[]]
+        for other in others:
+            group += other
+            group_of |= dict.fromkeys(other, group)
+        if others:
+            group.sort()
+        group.append(index)
+        group_of[index] = group
         caller |= dict.fromkeys(calls(message), index)
-    found: dict[int, list[int]] = {}
-    for index in range(len(messages)):
-        found.setdefault(leading(index), []).append(index)
-    return list(found.values())
+    return list({group[0]: group for _, group in sorted(group_of.items())}.values())
 
 
 # ---- what they cost ----
@@ -167,66 +171,53 @@ def shortened(messages: Sequence[Message], budget: int, count: Count) -> list[Me
     of tokens; None where they do not fit without any text. Calls, ids and what a model has signed stay as they are.
     """
 
-    def at_level(level: int) -> list[Message]:
-        return [_cut(message, level) for message in messages]
-
-    def fits(level: int) -> bool:
-        return sum(cost(message, count) for message in at_level(level)) <= budget
-
-    if not fits(0):
+    low, high = 0, budget * _MOST_CHARACTERS
+    made = [_cut(message, low) for message in messages]
+    if sum(cost(message, count) for message in made) > budget:
         return None
-    longest = max((len(text) for message in messages for text in _texts(message)), default=0)
-    low, high = 0, min(longest, budget * _MOST_CHARACTERS)
-    if high == longest and fits(high):
-        return list(messages)
     while high - low > max(1, low // 50):
         middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return at_level(low)
-
-
-def _texts(message: Message) -> Iterator[str]:
-    """The texts that `_cut` may cut."""
-    found: list[str] = []
-
-    def noted(text: str) -> str:
-        found.append(text)
-        return text
-
-    _changed(message, noted)
-    yield from found
+        longer = [_cut(message, middle) for message in messages]
+        if sum(cost(message, count) for message in longer) > budget:
+            high = middle
+        else:
+            low, made = middle, longer
+    return made
 
 
 def _cut(message: Message, level: int) -> Message:
-    return _changed(message, lambda text: _cut_text(text, level))
+    """A message with each of its texts cut to a length, those of a tool's result, too."""
+
+    def text(value: str) -> str:
+        if len(value) <= level:
+            return value
+        head, tail = value[: level - level // 3], value[len(value) - level // 3 :]
+        cut = f"{head}\n[… {len(value) - len(head) - len(tail):,} characters left out …]\n{tail}"
+        return cut if len(cut) < len(value) else value
+
+    def result(value: Any) -> Any:
+        return changed({"content": value}, text, result)["content"]
+
+    return changed(message, text, result)
 
 
-def _cut_text(text: str, level: int) -> str:
-    if len(text) <= level:
-        return text
-    head, tail = text[: level - level // 3], text[len(text) - level // 3 :]
-    cut = f"{head}\n[… {len(text) - len(head) - len(tail):,} characters left out …]\n{tail}"
-    return cut if len(cut) < len(text) else text
-
-
-def _changed(message: Message, change: Callable[[str], str]) -> Message:
-    """A message with its texts changed: those of a tool's result, too, none of a call, a thought or an image."""
-
-    def content(value: Any) -> Any:
-        if isinstance(value, str):
-            return change(value)
-        return [block(item) for item in value] if isinstance(value, list) else value
+def changed(message: Message, text: Callable[[str], str], result: Callable[[Any], Any]) -> Message:
+    """A message with its texts and the contents of its tools' results changed; no call, thought or image is."""
 
     def block(value: Any) -> Any:
         if not isinstance(value, dict):
             return value
-        made = dict(value)
-        if isinstance(value.get("text"), str):
-            made["text"] = change(value["text"])
         if is_result(value):
-            made |= {key: content(value[key]) for key in ("content", "output") if key in value}
-        return made
+            return {**value, **{key: result(value[key]) for key in ("content", "output") if key in value}}
+        return {**value, "text": text(value["text"])} if isinstance(value.get("text"), str) else value
 
-    made = dict(message)
-    made |= {key: content(message[key]) for key in ("content", "output") if key in message}
+    made, content = dict(message), message.get("content")
+    if message.get("role") == "tool" and content is not None:
+        made["content"] = result(content)
+    elif isinstance(content, str):
+        made["content"] = text(content)
+    elif isinstance(content, list):
+        made["content"] = list(map(block, content))
+    if is_result(message) and "output" in message:
+        made["output"] = result(message["output"])
     return made

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
-from ralf.conversation.messages import Message, checked, is_result
+from ralf.conversation.messages import Message, changed, checked
 from ralf.errors import NotFound
 from ralf.text.patterns import regex
 
@@ -49,7 +49,7 @@ def store_results(messages: Sequence[Message], run: Results, *, over: int = OVER
         name = f"result-{hashlib.sha256(blob).hexdigest()[:16]}"
         return run.external(name if is_text else name + _JSON, blob)
 
-    return [_results_changed(message, stored) for message in checked(messages)]
+    return [changed(message, str, stored) for message in checked(messages)]
 
 
 def _only_looks_like_one(text: str, run: Results) -> bool:
@@ -73,33 +73,11 @@ def restore(messages: Sequence[Message], run: Results) -> list[Message]:
         text = run.fetch(content).decode("utf-8", "surrogatepass")
         return json.loads(text) if found[1].endswith(_JSON) else text
 
-    return [_results_changed(message, restored) for message in checked(messages)]
+    return [changed(message, str, restored) for message in checked(messages)]
 
 
 def is_stored(message: Message) -> bool:
     """Whether all results in a message are lines that refer to what is kept elsewhere."""
     found: list[Any] = []
-
-    def noted(content: Any) -> Any:
-        found.append(content)
-        return content
-
-    _results_changed(message, noted)
+    changed(message, str, found.append)
     return bool(found) and all(isinstance(one, str) and _REFERENCE.fullmatch(one) for one in found)
-
-
-def _results_changed(message: Message, change: Callable[[Any], Any]) -> Message:
-    """A message with the contents of its tools' results changed."""
-    made = dict(message)
-    if message.get("role") == "tool" and "content" in message:
-        made["content"] = change(message["content"])
-    elif is_result(message) and "output" in message:
-        made["output"] = change(message["output"])
-    elif isinstance(message.get("content"), list):
-        made["content"] = [
-            {**block, "content": change(block["content"])}
-            if isinstance(block, dict) and is_result(block) and "content" in block
-            else block
-            for block in message["content"]
-        ]
-    return made

@@ -7,20 +7,20 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from ralf import project as projects
 from ralf.brief.views import render
 from ralf.checkpointing.flow import CheckpointReport, checkpoint
 from ralf.checkpointing.section import Summarizer
-from ralf.conversation.messages import Count, Message, checked, cost, is_system
-from ralf.conversation.truncation import Pins, Truncation, truncate
+from ralf.conversation.messages import Count, Message, as_chat, checked, cost, is_system
+from ralf.conversation.truncation import Pins, Truncation, checked_budget, pinned, truncate
 from ralf.errors import RalfError, TranscriptChanged, UsageError
 from ralf.finding.reader import get_context
 from ralf.project import Project
 from ralf.redact import redactor_for
-from ralf.redact.redactor import Redactor
 from ralf.text import cleaning, tokens
 from ralf.text.frozen import dataclass
 
@@ -72,21 +72,16 @@ def summarize(
     UsageError for a refused route or budget.
     """
     counted = count if count is not None else tokens.count
-    if not isinstance(budget, int) or budget < 0:
-        raise UsageError(ascii(budget)[:80], "a budget is a whole number of tokens, 0 or more")
-    checked(messages)
-    size = sum(cost(message, counted) for message in messages)
+    checked_budget(budget)
+    size = sum(cost(message, counted) for message in checked(messages))
     if size <= budget:
         return Summary(tuple(messages), Truncation(tuple(messages), tokens=size))
-    pinned = pins if callable(pins) else {id(messages[index]) for index in pins if 0 <= index < len(messages)}
-    own = [message for message in messages if not is_summary(message)]
-
-    def is_pinned(message: Message) -> bool:
-        return pinned(message) if callable(pinned) else id(message) in pinned
-
+    places = [index for index, message in enumerate(messages) if not is_summary(message)]
+    own = [messages[index] for index in places]
+    stay = set(pinned(messages, pins))
     share = int(budget * SHARE)
     room = int(share * BRIEF)
-    cut = truncate(own, share - room, pins=is_pinned, count=counted)
+    cut = truncate(own, share - room, pins=[n for n, index in enumerate(places) if index in stay], count=counted)
     report, warning = None, ""
     if gone := sorted({*cut.cut, *cut.shortened}):
         try:
@@ -98,16 +93,8 @@ def summarize(
     brief = _brief(route, room, root) if report is not None else None
     kept = list(cut.messages)
     if brief is not None and cut.tokens + cost(brief, counted) <= budget:
-        kept.insert(sum(1 for _ in _system_prompt(kept)), brief)
+        kept.insert(next((place for place, one in enumerate(kept) if not is_system(one)), len(kept)), brief)
     return Summary(tuple(kept), cut, report, warning)
-
-
-def _system_prompt(messages: Sequence[Message]) -> Sequence[Message]:
-    """The messages of the system prompt that lead a conversation."""
-    for place, message in enumerate(messages):
-        if not is_system(message):
-            return messages[:place]
-    return messages
 
 
 def is_summary(message: Message) -> bool:
@@ -131,36 +118,35 @@ def _checkpoint(
     A conversation that is handed over whole each time begins with the same message: it is one session, of which what
     was taken stays taken. One whose beginning has changed since is another.
     """
-    for named in (cut[:1], cut):
-        with transcript_of(project, cut, named) as path:
-            try:
-                return checkpoint(route, path, root=project.root, summarizer=summarizer, reason="compaction")
-            except TranscriptChanged:
-                if named is cut:
-                    raise
-    raise AssertionError("unreachable")
+    own = redacted(project, cut)
+    with transcript_of(own, own[:1]) as path, suppress(TranscriptChanged):
+        return checkpoint(route, path, root=project.root, summarizer=summarizer, reason="compaction")
+    with transcript_of(own, own) as path:
+        return checkpoint(route, path, root=project.root, summarizer=summarizer, reason="compaction")
+
+
+def redacted(project: Project, messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """Messages as they may be written: redacted chat messages; of one that JSON cannot hold only that there was one."""
+    redactor = redactor_for(project)
+    found: list[dict[str, Any]] = []
+    for message in messages:
+        try:
+            plain = json.loads(json.dumps(dict(as_chat(message)), ensure_ascii=False, default=str))
+            found.append(redactor.tree(plain))
+        except (TypeError, ValueError, RecursionError):
+            found.append({"role": str(message.get("role")), "content": "[a message that is no JSON]"})
+    return found
 
 
 @contextmanager
-def transcript_of(project: Project, messages: Sequence[Message], named: Sequence[Message]) -> Iterator[Path]:
-    """Messages as the transcript of a session, redacted, in a folder of this user's, and only as long as it takes.
+def transcript_of(messages: Sequence[Message], named: Sequence[Message]) -> Iterator[Path]:
+    """Messages that are `redacted` as the transcript of a session, in a folder of this user's, as long as it takes.
 
     named  the messages by which the session is called
     """
-    redactor = redactor_for(project)
-    lines = [_line(message, redactor) for message in messages]
+    lines = [f"{json.dumps(message, ensure_ascii=False)}\n".encode("utf-8", "surrogatepass") for message in messages]
     name = hashlib.sha256(b"".join(lines[: len(named)])).hexdigest()[:16]
     with tempfile.TemporaryDirectory(prefix="ralf-conversation-") as folder:
         path = Path(folder, f"conversation-{name}.jsonl")
         path.write_bytes(b"".join(lines))
         yield path
-
-
-def _line(message: Message, redactor: Redactor) -> bytes:
-    """A message, redacted, as a line of a transcript; of one that JSON cannot hold only that there was one."""
-    try:
-        plain = json.loads(json.dumps(dict(message), ensure_ascii=False, default=str))
-        text = json.dumps(redactor.tree(plain), ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError):
-        text = json.dumps({"role": str(message.get("role")), "content": "[a message that is no JSON]"})
-    return text.encode("utf-8", "surrogatepass") + b"\n"

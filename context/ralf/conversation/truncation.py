@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from functools import cache
 
 from ralf.conversation.messages import Count, Message, checked, cost, groups, is_request, is_system, shortened
 from ralf.errors import UsageError
@@ -41,73 +42,63 @@ def truncate(messages: Sequence[Message], budget: int, *, pins: Pins = (), count
     system prompt. The newest messages are shortened too, where not one of them would stay. UsageError for a negative
     budget or an index that is none.
     """
-    if not isinstance(budget, int) or budget < 0:
-        raise UsageError(ascii(budget)[:80], "a budget is a whole number of tokens, 0 or more")
     counted = count if count is not None else tokens.count
     together = groups(checked(messages))
     group_of = {index: group for group in together for index in group}
     kept: dict[int, Message] = {}
-    shorter: set[int] = set()
-    costs: dict[int, int] = {}
-
-    def price(group: Sequence[int]) -> int:
-        for index in group:
-            if index not in costs:
-                costs[index] = cost(messages[index], counted)
-        return sum(costs[index] for index in group)
+    left = checked_budget(budget)
+    price = cache(lambda index: cost(messages[index], counted))
 
     # What is to stay whatever is newest, the first to go last.
     leading = [index for index, message in enumerate(messages) if is_system(message)]
-    leading += _request(messages)
-    leading += sorted(_pinned(messages, pins), reverse=True)
-    must = [index for lead in dict.fromkeys(leading) for index in group_of[lead]]
-    must = list(dict.fromkeys(must))
-    left = budget
-    if price(must) <= budget:
+    leading += [index for index in reversed(range(len(messages))) if is_request(messages[index])][:1]
+    leading += sorted(pinned(messages, pins), reverse=True)
+    must = list(dict.fromkeys(index for lead in leading for index in group_of[lead]))
+    if (needed := sum(map(price, must))) <= left:
         kept = {index: messages[index] for index in must}
-        left -= price(must)
+        left -= needed
     else:
-        while must:
-            fitting = shortened([messages[index] for index in must], budget, counted)
-            if fitting is not None:
-                kept = dict(zip(must, fitting, strict=True))
-                shorter = {index for index in must if kept[index] != messages[index]}
-                break
+        left = 0
+    while must and not kept:
+        fitting = shortened([messages[index] for index in must], budget, counted)
+        if fitting is not None:
+            kept = dict(zip(must, fitting, strict=True))
+        else:
             gone = group_of[must[-1]]
             must = [index for index in must if index not in gone]
-        left = 0
 
     newest = [group for group in sorted(together, key=lambda group: group[-1], reverse=True) if group[0] not in kept]
-    for place, group in enumerate(newest):
-        if left and price(group) <= left:
-            kept |= {index: messages[index] for index in group}
-            left -= price(group)
-            continue
-        if not place and left:
-            fitting = shortened([messages[index] for index in group], left, counted)
-            if fitting is not None:
-                kept |= dict(zip(group, fitting, strict=True))
-                shorter |= {index for index in group if kept[index] != messages[index]}
-        break
+    for place, group in enumerate(newest if left else ()):
+        own: list[Message] | None = [messages[index] for index in group]
+        if (needed := sum(map(price, group))) > left:
+            own = shortened([messages[index] for index in group], left, counted) if not place else None
+            needed = left
+        if own is None:
+            break
+        kept |= zip(group, own, strict=True)
+        left -= needed
 
     order = sorted(kept)
     return Truncation(
         tuple(kept[index] for index in order),
         tuple(index for index in range(len(messages)) if index not in kept),
-        tuple(sorted(shorter)),
+        tuple(index for index in order if kept[index] != messages[index]),
         sum(cost(kept[index], counted) for index in order),
     )
 
 
-def _pinned(messages: Sequence[Message], pins: Pins) -> list[int]:
+def checked_budget(budget: int) -> int:
+    """The same budget; UsageError for what is no number of tokens."""
+    if not isinstance(budget, int) or budget < 0:
+        raise UsageError(ascii(budget)[:80], "a budget is a whole number of tokens, 0 or more")
+    return budget
+
+
+def pinned(messages: Sequence[Message], pins: Pins) -> list[int]:
+    """The indices of the messages that are pinned; UsageError for one that is none."""
     if callable(pins):
         return [index for index, message in enumerate(messages) if pins(message)]
     for index in pins:
         if not isinstance(index, int) or not 0 <= index < len(messages):
             raise UsageError(f"pin {ascii(index)[:80]}", f"no index of one of {len(messages)} messages")
     return list(pins)
-
-
-def _request(messages: Sequence[Message]) -> list[int]:
-    """The newest request of a user."""
-    return [index for index in range(len(messages) - 1, -1, -1) if is_request(messages[index])][:1]

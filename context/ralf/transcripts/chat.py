@@ -138,6 +138,13 @@ class Chat(Growing):
             self.refuse_unread()
 
 
+def events_of(messages: Iterable[Record]) -> Iterator[Event]:
+    """The events of messages that a program holds; `start.line` of one is the number of its message, from 0."""
+    reading = _Pass(Counter(), resumed=False, in_blocks=False)
+    for number, record in enumerate(messages):
+        yield from reading.events(record, Line(b"", number, number + 1, number))
+
+
 def _block_of(record: Record) -> tuple[str, Record]:
     """The command in the only block of shell in a message, and the message without it."""
     rest: list[str] = []

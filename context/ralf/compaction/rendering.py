@@ -1,0 +1,182 @@
+"""Renders what a completed segment gives way to: its record, or what a model made of it.
+
+The record is what was said and done, by fields: the person's words, the agent's texts, files, commits, tests, commands
+that failed, what was sent. Nothing is chosen by what it says: what there is no room for leaves by its age.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from ralf.brief import lines
+from ralf.brief.quoting import indented
+from ralf.checkpointing.record import marked
+from ralf.checkpointing.section import Summary, opened, title_of
+from ralf.facts.commands import command_text, flat, program_of, simple_commands
+from ralf.facts.facts import facts_of
+from ralf.facts.state import State
+from ralf.facts.steps import changed_lines
+from ralf.model import ErrorFact
+from ralf.model.entries import Entry, Message, Said, Step
+from ralf.talk import cutting
+from ralf.talk.names import Shown
+from ralf.talk.recording import record
+from ralf.talk.turns import thread
+from ralf.text import tokens
+from ralf.text.cleaning import one_line, shown, trimmed
+from ralf.text.patterns import regex
+from ralf.transcripts.events import Event
+
+HEAD = "## Completed: "
+"""What stands before the title in the first line."""
+
+SHARE, LEAST = 0.07, 600
+"""Of a segment's tokens, and tokens at least, for what is in its record besides what was done and the closing text."""
+
+_TITLE, _ITEM, _TEXT, _SENT, _ABOUT, _CHANGE = 70, 300, 600, 1_000, 120, 80  # characters
+
+_MESSAGES = (4_000, 1_000, 280, 140)  # units of a person's message, as many as there is room for
+
+_FILES, _TESTS = 40, 3
+
+_PROMISE = regex(r"<promise>[^<\n]{0,40}</promise>")
+
+_SENDING = frozenset(
+    "task agent spawnagent delegate delegatetask handoff sendmessage message recorddecision handover".split()
+)
+"""Tools that give something to another agent, or to ralf."""
+
+_OWN = frozenset("decide drop handover message reword task".split())
+"""Commands of ralf that record or send something."""
+
+
+def of_model(summaries: Sequence[Summary], events: Sequence[Event]) -> str:
+    """What a model made of the parts of a segment; names that stand nowhere in its events are marked."""
+    names = Shown([event.text for event in events])
+    text = (marked(line, names) for one in summaries for line in one.text.split("\n"))
+    return "\n".join([_head(summaries[0].title), *text])
+
+
+def of_record(events: Sequence[Event], session: str, size: int) -> str:
+    """The record of redacted events, which have so many tokens; the same events give the same text."""
+    talk = thread(record(events, "", session))
+    entries, facts = talk.entries, facts_of(talk.entries)
+    steps = [entry for entry in entries if isinstance(entry, Step)]
+    texts = [_unpromised(entry) if isinstance(entry, Said) else "" for entry in entries]
+    closing = next((place for place in reversed(range(len(texts))) if texts[place]), None)
+    last = [f"> {shown(line)}".rstrip() for line in texts[closing].split("\n")] if closing is not None else []
+    if closing is not None:
+        texts[closing] = ""
+    answered = {event.call_id for event in events if event.kind == "result" and not event.failed}
+    calls = [event for event in events if event.kind == "call" and event.call_id in answered]
+
+    room = max(LEAST, int(SHARE * size))
+    sent, room = _newest(map(_given, filter(_sends, calls)), room, _SENT)
+    failed, room = _newest(map(_failure, facts.errors), room)
+    said = _asked(entries, room)
+    room -= _tokens([*said.values(), *last])
+    changed, unused = _newest(_changes(calls), room // 3)
+    told, _ = _newest(texts, room - room // 3 + unused, _TEXT)
+    said |= {place: f"  · {text}" for place, text in told.items()}
+
+    done = [
+        *lines.changed((file for step in steps for file in step.files), _FILES),
+        *lines.git(steps),
+        *(f"{lines.command(one.command)}: {one.result}" for one in facts.tests[-_TESTS:]),
+    ]
+    todos = (f"{item.text}: {item.status}" for item in State.of(entries).items)
+    sections = {
+        "Done": _newest(done, size)[0],
+        "Failed": failed,
+        "Sent and recorded": sent,
+        "To-dos": _newest(todos, LEAST)[0],
+        "Changed": changed,
+    }
+    found = [_head(title_of(events, talk))]
+    for head, items in sections.items():
+        found += [f"{head}:", *(f"- {item}" for item in items.values())] if items else []
+    found += ["Said:", *(said[place] for place in sorted(said))] if said else []
+    return "\n".join([*found, *(["Said last:", *last] if last else [])])
+
+
+def _head(title: str) -> str:
+    return HEAD + (trimmed(shown(one_line(title)).strip('"'), _TITLE) or "a task")
+
+
+def _tokens(texts: Iterable[str]) -> int:
+    return sum(tokens.estimate(text) + 1 for text in texts)
+
+
+def _newest(texts: Iterable[str], room: int, most: int = _ITEM) -> tuple[dict[int, str], int]:
+    """The newest of some texts that there is room for, by their places, each on one line and once; and the room that is
+    left.
+    """
+    found: dict[int, str] = {}
+    known = {""}
+    for place, text in reversed([*enumerate(texts)]):
+        item = trimmed(shown(one_line(text)), most)
+        if item not in known and (price := _tokens([item])) <= room:
+            found[place] = item
+            known.add(item)
+            room -= price
+    return dict(reversed(found.items())), room
+
+
+# ---- what was said ----
+
+
+def _asked(entries: Sequence[Entry], room: int) -> dict[int, str]:
+    """All messages of the person by their places among the entries, as long as there is room."""
+    found: dict[int, str] = {}
+    for most in _MESSAGES:
+        found = {place: _message(entry, most) for place, entry in enumerate(entries) if isinstance(entry, Message)}
+        if _tokens(found.values()) <= room:
+            break
+    return found
+
+
+def _message(message: Message, most: int) -> str:
+    if message.form == "ran":
+        return shown(f"- {indented(lines.own_command(message))}")
+    about = f'to "{trimmed(one_line(message.about), _ABOUT)}": ' if message.about else ""
+    return shown(f'{opened(message)}{about}{indented(cutting.message(message.text, most))}"')
+
+
+def _unpromised(said: Said) -> str:
+    """A text of the agent's without the promise of completion, which is for a loop."""
+    return _PROMISE.sub("", said.text).strip()
+
+
+# ---- what was done ----
+
+
+def _failure(error: ErrorFact) -> str:
+    return f"{lines.command(error.command)}: {'; '.join(filter(None, (error.error, error.fixed_by)))}"
+
+
+def _sends(call: Event) -> bool:
+    """Whether a call gives something to another agent, or to ralf to keep."""
+    if flat(call.tool.rpartition("__")[2]) in _SENDING:
+        return True
+    command = command_text(call.input)
+    own = (
+        [one.words for one in simple_commands(command) if program_of(one.words) == "ralf"] if "ralf" in command else []
+    )
+    return any(next((word for word in words[1:] if word != "context"), "") in _OWN for words in own)
+
+
+def _given(call: Event) -> str:
+    """A call with its arguments."""
+    if command := command_text(call.input):
+        return f"`{command.replace('`', chr(39))}`"
+    given = (f"{key}: {value}" for key, value in call.input.items() if isinstance(value, str) and value)
+    return f"{call.tool.rpartition('__')[2]}: {'; '.join(trimmed(one_line(one), _ITEM) for one in given)}"
+
+
+def _changes(calls: Iterable[Event]) -> Iterator[str]:
+    """The edits of one line, as `path: old → new`."""
+    for call in calls:
+        path = next((call.input[key] for key in ("file_path", "path") if isinstance(call.input.get(key), str)), "")
+        old, new = ([line.strip() for line in found if line.strip()] for found in changed_lines(call.input, call.text))
+        if path and len(old) == len(new) == 1 and max(len(old[0]), len(new[0])) <= _CHANGE:
+            yield f"{path}: {old[0]} → {new[0]}"
