@@ -17,7 +17,7 @@ from compactkit import PLANTED, SYSTEM, Messages, conversation, said
 from ralf import project
 from ralf.checkpointing.section import Segment, Summary
 from ralf.compaction import records
-from ralf.compaction.flow import LARGE, TARGET, Compaction, compact, undo
+from ralf.compaction.flow import Compaction, compact, undo
 from ralf.compaction.outputs import Outputs
 from ralf.compaction.segments import segments_of
 from ralf.conversation.messages import cost
@@ -192,8 +192,8 @@ def test_statement_7_segments_of_25_000_tokens_lose_85_percent_and_the_figures_a
     messages = conversation([25_000, 15_000, 29_000], 15_000)
     made = compact(messages, 100_000, ROUTE, root=tmp_path)
     assert made.why == "threshold" and len(made.parts) == 3
-    large = [part for part in made.parts if part.before >= LARGE]
-    assert len(large) == 2 and all(part.reduction >= TARGET for part in large)
+    large = [part for part in made.parts if part.before >= 25_000]
+    assert len(large) == 2 and all(part.reduction >= 0.85 for part in large)
     for part in made.parts:
         assert part.after == sum(cost(message, tokens.count) for message in part.made)
     assert made.after == sum(cost(message, tokens.count) for message in made.messages)
@@ -388,6 +388,14 @@ def test_calls_that_are_items_complete_a_task_and_are_in_its_record(tmp_path: Pa
     assert len(made.messages) == 2
     assert "- `pytest`: 1 passed in 0.1s" in made.messages[0]["content"]
     assert "- `ralf task done 'Both'`" in made.messages[0]["content"]
+
+
+def test_paths_in_a_record_are_relative_to_the_project(tmp_path: Path) -> None:
+    task = compactkit.planted(7, WORDS)
+    edit = {"file_path": f"{tmp_path}/src/tide.py", "old_string": "a = 1", "new_string": "a = 2"}
+    task.calls("Edit", edit, "ok")
+    text = compacted([SYSTEM, *task.done(), said("user", "Go on.")], tmp_path).messages[1]["content"]
+    assert "- src/tide.py: a = 1 → a = 2" in text and str(tmp_path) not in text
 
 
 def test_a_segment_that_json_cannot_hold_stays_and_says_so(tmp_path: Path) -> None:

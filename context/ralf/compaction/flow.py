@@ -1,6 +1,7 @@
-"""Compacts a conversation: each completed segment becomes a checkpoint of the route, and its record stands in its place.
+"""Compacts a conversation: each completed segment becomes a checkpoint of the route, and its record stands in its
+place.
 
-segment → redacted → checkpoint (evidence, search) → its record as text → journal record with the originals (acknowledged)
+segment → redacted → rendered → checkpoint (evidence, search) → journal record with the originals (acknowledged)
 """
 
 from __future__ import annotations
@@ -30,11 +31,6 @@ from ralf.text.frozen import dataclass, field
 from ralf.transcripts.chat import events_of
 
 Root = str | os.PathLike[str] | None
-
-TARGET = 0.85
-"""The share of a segment's tokens that is to leave, from `LARGE` tokens on. What did leave is reported."""
-
-LARGE = 25_000
 
 Why = Literal["", "threshold", "buffer", "manual"]
 
@@ -229,7 +225,8 @@ class _Work:
         heard = _Heard(asked) if asked is not None and not isinstance(asked, str) else None
         with transcript_of(plain, plain) as path:
             sources = f"Sources: {path.stem}, {len(own)} messages, {size:,} tokens; find them: {self.find}"
-            parts = [*self._part("compacted", own, f"{of_record(events, path.stem, size)}\n{sources}")]
+            text = of_record(events, path.stem, size, os.fspath(self.project.root))
+            parts = [*self._part("compacted", own, f"{text}\n{sources}")]
             if not parts and heard is None:
                 return
             try:

@@ -57,9 +57,11 @@ def of_model(summaries: Sequence[Summary], events: Sequence[Event]) -> str:
     return "\n".join([_head(summaries[0].title), *text])
 
 
-def of_record(events: Sequence[Event], session: str, size: int) -> str:
-    """The record of redacted events, which have so many tokens; the same events give the same text."""
-    talk = thread(record(events, "", session))
+def of_record(events: Sequence[Event], session: str, size: int, base: str) -> str:
+    """The record of redacted events, which have so many tokens; the same events give the same text. `base`: the
+    project's folder.
+    """
+    talk = thread(record(events, base, session))
     entries, facts = talk.entries, facts_of(talk.entries)
     steps = [entry for entry in entries if isinstance(entry, Step)]
     texts = [_unpromised(entry) if isinstance(entry, Said) else "" for entry in entries]
@@ -75,7 +77,7 @@ def of_record(events: Sequence[Event], session: str, size: int) -> str:
     failed, room = _newest(map(_failure, facts.errors), room)
     said = _asked(entries, room)
     room -= _tokens([*said.values(), *last])
-    changed, unused = _newest(_changes(calls), room // 3)
+    changed, unused = _newest(_changes(calls, base), room // 3)
     told, _ = _newest(texts, room - room // 3 + unused, _TEXT)
     said |= {place: f"  · {text}" for place, text in told.items()}
 
@@ -173,10 +175,10 @@ def _given(call: Event) -> str:
     return f"{call.tool.rpartition('__')[2]}: {'; '.join(trimmed(one_line(one), _ITEM) for one in given)}"
 
 
-def _changes(calls: Iterable[Event]) -> Iterator[str]:
+def _changes(calls: Iterable[Event], base: str) -> Iterator[str]:
     """The edits of one line, as `path: old → new`."""
     for call in calls:
         path = next((call.input[key] for key in ("file_path", "path") if isinstance(call.input.get(key), str)), "")
         old, new = ([line.strip() for line in found if line.strip()] for found in changed_lines(call.input, call.text))
         if path and len(old) == len(new) == 1 and max(len(old[0]), len(new[0])) <= _CHANGE:
-            yield f"{path}: {old[0]} → {new[0]}"
+            yield f"{path.removeprefix(f'{base}/')}: {old[0]} → {new[0]}"
