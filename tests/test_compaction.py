@@ -262,6 +262,8 @@ def test_summaries_over_their_share_are_cut_to_their_first_lines_the_oldest_firs
     made = compacted(messages, tmp_path)
     again = compact(list(made.messages), 4_000, ROUTE, root=tmp_path, force=True)
     assert [part.kind for part in again.parts] == ["shortened"] * len(again.parts)
+    pinned = compact(list(made.messages), 4_000, "other", root=tmp_path, force=True, pins=[1])
+    assert pinned.messages[1] is made.messages[1] and pinned.parts
     left = [message for message in again.messages if is_summary(message)]
     assert len(left) == 3 and sum(cost(one, tokens.count) for one in left) <= 800
     assert left[0]["content"].count("\n") < left[-1]["content"].count("\n")

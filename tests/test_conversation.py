@@ -17,6 +17,7 @@ from ralf.conversation.summary import summarize
 from ralf.conversation.truncation import Truncation, truncate
 from ralf.errors import NotFound, UsageError
 from ralf.text import tokens
+from ralf.text.cleaning import fenced
 
 SYSTEM = {"role": "system", "content": "You mend the server."}
 
@@ -156,6 +157,13 @@ def test_the_next_summary_takes_the_place_of_the_one_before(tmp_path: Path) -> N
     briefs = [one for one in second.messages if str(one.get("content")).startswith("<!-- ralf:context")]
     assert len(briefs) == 1
     assert ralf.get_context("auth", root=tmp_path).checkpoint_count == 2
+
+
+@pytest.mark.ci
+def test_a_pinned_memory_that_ralf_rendered_stays_behind_the_brief(tmp_path: Path) -> None:
+    memory = said("user", fenced("The reading of Husum is in feet."))
+    made = summarize([SYSTEM, memory, *long()[1:]], 2_000, "auth", pins=[1], root=tmp_path)
+    assert made.messages[0] is SYSTEM and memory in made.messages[1:3] and made.report is not None
 
 
 @pytest.mark.ci

@@ -21,7 +21,7 @@ from ralf.compaction.rendering import HEAD, of_model, of_record
 from ralf.compaction.segments import Completed, Segments, segments_of
 from ralf.conversation.messages import TOO_DEEP, Count, Message, checked, cost
 from ralf.conversation.results import restore
-from ralf.conversation.summary import is_summary, redacted, transcript_of
+from ralf.conversation.summary import redacted, transcript_of
 from ralf.conversation.truncation import Pins
 from ralf.errors import NotFound, RalfError
 from ralf.project import Project
@@ -206,9 +206,8 @@ class _Work:
     def planned(self, parts: Segments, share: int) -> list[tuple[range, Part]]:
         """The segments and summaries that give way, each with its span and what stands there then."""
         found = [part for own in parts.completed for part in self._compacted(own)]
-        summaries = [index for index in parts.kept if is_summary(self.messages[index])]
-        left = sum(self.costs[index] for index in summaries) + sum(part.after for _, part in found) - share
-        for index in summaries:
+        left = sum(self.costs[index] for index in parts.summaries) + sum(part.after for _, part in found) - share
+        for index in parts.summaries:
             if left > 0 and not any(index in span for span, _ in found):
                 shorter = [*self._shortened(index)]
                 left -= sum(part.before - part.after for _, part in shorter)

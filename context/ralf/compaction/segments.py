@@ -26,11 +26,13 @@ class Segments:
     completed  those of each completed task, oldest first
     current    those of the task at hand
     kept       system prompts, pinned messages, and summaries that stand for what was compacted before
+    summaries  those of these that are not pinned
     """
 
     completed: tuple[tuple[int, ...], ...]
     current: tuple[int, ...]
     kept: tuple[int, ...]
+    summaries: tuple[int, ...]
 
 
 def segments_of(messages: Sequence[Message], completed: Completed | None = None, pins: Pins = ()) -> Segments:
@@ -42,8 +44,9 @@ def segments_of(messages: Sequence[Message], completed: Completed | None = None,
     """
     together = groups(messages)
     stay = set(pinned(messages, pins))
-    kept = {index for group in together if stay & set(group) for index in group}
-    kept |= {index for index, message in enumerate(messages) if is_system(message) or is_summary(message)}
+    stay = {index for group in together if not stay.isdisjoint(group) for index in group}
+    summaries = [index for index, message in enumerate(messages) if is_summary(message) and index not in stay]
+    kept = stay | {*summaries, *(index for index, message in enumerate(messages) if is_system(message))}
     reaches = [index + 1 for index in range(len(messages))]
     for group in together:
         reaches[group[0]] = group[-1] + 1
@@ -52,7 +55,7 @@ def segments_of(messages: Sequence[Message], completed: Completed | None = None,
     for end in [*sorted({_end(messages, index, reaches) for index in _marked(messages, completed)}), len(messages)]:
         parts.append(tuple(index for index in range(start, end) if index not in kept))
         start = end
-    return Segments(tuple(filter(None, parts[:-1])), parts[-1], tuple(sorted(kept)))
+    return Segments(tuple(filter(None, parts[:-1])), parts[-1], tuple(sorted(kept)), tuple(summaries))
 
 
 def _marked(messages: Sequence[Message], completed: Completed | None) -> Iterator[int]:

@@ -76,9 +76,9 @@ def summarize(
     size = sum(cost(message, counted) for message in checked(messages))
     if size <= budget:
         return Summary(tuple(messages), Truncation(tuple(messages), tokens=size))
-    places = [index for index, message in enumerate(messages) if not is_summary(message)]
-    own = [messages[index] for index in places]
     stay = set(pinned(messages, pins))
+    places = [index for index, message in enumerate(messages) if index in stay or not is_summary(message)]
+    own = [messages[index] for index in places]
     share = int(budget * SHARE)
     room = int(share * BRIEF)
     cut = truncate(own, share - room, pins=[n for n, index in enumerate(places) if index in stay], count=counted)
