@@ -23,6 +23,7 @@ from ralf.compaction.segments import segments_of
 from ralf.conversation.messages import cost
 from ralf.conversation.results import restore
 from ralf.conversation.summary import is_summary
+from ralf.conversation.truncation import truncate
 from ralf.errors import NotFound, UsageError
 from ralf.maintenance.forget import forget
 from ralf.maintenance.verify import verify
@@ -239,6 +240,24 @@ def test_statement_10_compacting_twice_changes_nothing(tmp_path: Path) -> None:
     assert json.dumps(again.messages) == json.dumps(first.messages) == json.dumps(twice.messages)
     assert (again.status, twice.parts) == (first.status, ())
     assert (tmp_path / f".autonomous/context/journal/{records.STREAMS}{ROUTE}.jsonl").read_bytes() == kept
+
+
+@pytest.mark.release(seconds=300)
+def test_50_megabytes_of_conversation_are_cut_compacted_and_come_back(tmp_path: Path) -> None:
+    messages: Messages = [SYSTEM]
+    for number in range(50):
+        task = compactkit.Task(number)
+        for step in range(100):
+            task.noise(1_400)
+            task.says(f"Step {step} of part {number} is done.")
+        messages += task.done()
+    messages.append(said("user", "Go on."))
+    assert len(json.dumps(messages)) > 50_000_000
+    assert truncate(messages, 100_000).tokens <= 100_000
+    made = compact(messages, 200_000, ROUTE, root=tmp_path)
+    assert (made.why, len(made.parts), made.warnings) == ("buffer", 50, ())
+    assert made.after < 0.15 * made.before
+    assert undo(made.messages, ROUTE, root=tmp_path) == messages
 
 
 # ---- undo, shares, segments ----

@@ -11,6 +11,7 @@ import pytest
 from tests.faults import conversations
 
 import ralf
+from ralf.compaction.segments import Segments
 from ralf.conversation.messages import IMAGE_TOKENS, cost, groups
 from ralf.conversation.results import restore, store_results
 from ralf.conversation.summary import summarize
@@ -18,6 +19,7 @@ from ralf.conversation.truncation import Truncation, truncate
 from ralf.errors import NotFound, UsageError
 from ralf.text import tokens
 from ralf.text.cleaning import fenced
+from ralf.text.frozen import replace
 
 SYSTEM = {"role": "system", "content": "You mend the server."}
 
@@ -127,6 +129,11 @@ def test_random_conversations_are_never_over_budget_and_no_call_is_parted_from_i
     assert conversations.run(400, seed=7_000_000) == []
 
 
+@pytest.mark.release(seconds=900)
+def test_of_100_000_random_conversations_none_is_over_its_budget_and_none_parts_a_call_from_its_result() -> None:
+    assert conversations.run(100_000) == []
+
+
 def test_the_judge_of_random_conversations_finds_a_pair_that_was_parted() -> None:
     messages = [SYSTEM, *turn(1)]
     assert conversations.faults(messages, 10_000, Truncation(tuple(messages[:2]), (2,)), ()) != []
@@ -135,6 +142,14 @@ def test_the_judge_of_random_conversations_finds_a_pair_that_was_parted() -> Non
 def test_the_judge_of_random_conversations_finds_one_that_is_over_its_budget() -> None:
     messages = [SYSTEM, *turn(1)]
     assert conversations.faults(messages, 10, Truncation(tuple(messages)), ()) != []
+
+
+def test_the_judge_of_random_conversations_finds_a_division_that_parts_a_pair_or_compacts_a_pin() -> None:
+    messages = [SYSTEM, *turn(1), said("user", "Go on.")]
+    found = Segments(((1,),), (2, 3), (0,), ())
+    wrong = conversations.faults_of_division(messages, found, [1])
+    assert set(wrong) == {"pin 1 may be compacted", "1 is parted from 2", "2 is parted from 1"}
+    assert conversations.faults_of_division(messages, replace(found, current=(2,)), ()) != []
 
 
 # ---- summary ----
