@@ -248,7 +248,7 @@ def test_50_megabytes_of_conversation_are_cut_compacted_and_come_back(tmp_path: 
     for number in range(50):
         task = compactkit.Task(number)
         for step in range(100):
-            task.noise(1_400)
+            task.noise(1_500)
             task.says(f"Step {step} of part {number} is done.")
         messages += task.done()
     messages.append(said("user", "Go on."))
@@ -409,6 +409,14 @@ def test_calls_that_are_items_complete_a_task_and_are_in_its_record(tmp_path: Pa
     assert len(made.messages) == 2
     assert "- `pytest`: 1 passed in 0.1s" in made.messages[0]["content"]
     assert "- `ralf task done 'Both'`" in made.messages[0]["content"]
+
+
+def test_every_file_that_was_changed_is_named(tmp_path: Path) -> None:
+    task, paths = compactkit.planted(7, 9_000), [f"src/part_{number}/reader.py" for number in range(80)]
+    for path in paths:
+        task.calls("Edit", {"file_path": path, "old_string": "a\nb", "new_string": "a\nc"}, "ok")
+    text = compacted([SYSTEM, *task.done(), said("user", "Go on.")], tmp_path).messages[1]["content"]
+    assert [path for path in paths if path not in text] == []
 
 
 def test_paths_in_a_record_are_relative_to_the_project(tmp_path: Path) -> None:

@@ -33,21 +33,21 @@ HEAD = "## Completed: "
 SHARE, LEAST = 0.07, 600
 """Of a segment's tokens, and tokens at least, for what is in its record besides what was done and the closing text."""
 
-_TITLE, _ITEM, _TEXT, _SENT, _ABOUT, _CHANGE = 70, 300, 600, 1_000, 120, 80  # characters
+_TITLE, _ITEM, _SENT, _TEXT, _ABOUT, _CHANGE = 70, 300, 1_000, 1_500, 120, 80  # characters
 
 _MESSAGES = (4_000, 1_000, 280, 140)  # units of a person's message, as many as there is room for
 
-_FILES, _TESTS = 40, 3
+_FILES, _DONE, _TESTS = 100, 10_000, 3  # files, characters that name them, runs of tests
 
 _PROMISE = regex(r"<promise>[^<\n]{0,40}</promise>")
 
 _SENDING = frozenset(
-    "task agent spawnagent delegate delegatetask handoff sendmessage message recorddecision handover".split()
+    "task agent spawnagent delegate delegatetask handoff sendmessage postmessage recorddecision handover".split()
 )
 """Tools that give something to another agent, or to ralf."""
 
-_OWN = frozenset("decide drop handover message reword task".split())
-"""Commands of ralf that record or send something."""
+_OWN, _LOOKS = frozenset("decide drop handover memory message signal task".split()), frozenset(("list", "show", "why"))
+"""Commands of ralf that record or send something, and the words behind them that do not."""
 
 
 def of_model(summaries: Sequence[Summary], events: Sequence[Event]) -> str:
@@ -88,7 +88,7 @@ def of_record(events: Sequence[Event], session: str, size: int, base: str) -> st
     ]
     todos = (f"{item.text}: {item.status}" for item in State.of(entries).items)
     sections = {
-        "Done": _newest(done, size)[0],
+        "Done": _newest(done, size, _DONE)[0],
         "Failed": failed,
         "Sent and recorded": sent,
         "To-dos": _newest(todos, LEAST)[0],
@@ -160,11 +160,11 @@ def _sends(call: Event) -> bool:
     """Whether a call gives something to another agent, or to ralf to keep."""
     if flat(call.tool.rpartition("__")[2]) in _SENDING:
         return True
-    command = command_text(call.input)
-    own = (
-        [one.words for one in simple_commands(command) if program_of(one.words) == "ralf"] if "ralf" in command else []
-    )
-    return any(next((word for word in words[1:] if word != "context"), "") in _OWN for words in own)
+    for one in simple_commands(command_text(call.input)):
+        words = [word for word in one.words[1:] if word != "context"]
+        if program_of(one.words) == "ralf" and _OWN.intersection(words[:1]) and not _LOOKS.intersection(words[1:2]):
+            return True
+    return False
 
 
 def _given(call: Event) -> str:
