@@ -303,6 +303,14 @@ def test_statement_24_tool_output_over_its_share_is_stored_the_oldest_first_and_
     assert verify(root=tmp_path).findings == ()
 
 
+def test_a_result_that_a_run_keeps_is_compacted_as_the_line_that_refers_to_it(tmp_path: Path) -> None:
+    task, line = compactkit.planted(7, WORDS), "[Result stored at nightly/result-0123456789abcdef, 9000 bytes]"
+    task.runs("cat log/tide.txt", line)
+    messages = [SYSTEM, *task.done(), said("user", "Go on.")]
+    made = compacted(messages, tmp_path)
+    assert made.parts and undo(made.messages, ROUTE, root=tmp_path) == messages
+
+
 def test_a_segment_ends_behind_the_results_of_open_calls_and_what_the_agent_still_says() -> None:
     task = compactkit.Task(1)
     task.runs("ralf task done 'The reader reads both'", "TASK-1: completed")

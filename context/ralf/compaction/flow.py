@@ -15,12 +15,11 @@ from ralf.allocation.shares import COMPACT_AT, Allocation, allocate, compaction_
 from ralf.checkpointing.flow import checkpoint
 from ralf.checkpointing.section import Segment, Summarizer, Summary
 from ralf.compaction import records
-from ralf.compaction.outputs import Outputs, rolled
+from ralf.compaction.outputs import Outputs, put_back, rolled
 from ralf.compaction.records import Part, Status
 from ralf.compaction.rendering import HEAD, of_model, of_record
 from ralf.compaction.segments import Completed, Segments, segments_of
 from ralf.conversation.messages import TOO_DEEP, Count, Message, checked, cost
-from ralf.conversation.results import restore
 from ralf.conversation.summary import redacted, transcript_of
 from ralf.conversation.truncation import Pins
 from ralf.errors import NotFound, RalfError
@@ -219,7 +218,7 @@ class _Work:
         size, asked = sum(self.costs[index] for index in own), self.summarizer
         if size >= TOO_DEEP:
             return
-        plain = redacted(self.project, restore([self.messages[n] for n in own], Outputs(self.project, self.route)))
+        plain = redacted(self.project, put_back([self.messages[n] for n in own], Outputs(self.project, self.route)))
         events = [*events_of(plain)]
         heard = _Heard(asked) if asked is not None and not isinstance(asked, str) else None
         with transcript_of(plain, plain) as path:

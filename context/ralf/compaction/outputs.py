@@ -8,7 +8,7 @@ from ralf.allocation.shares import outgoing
 from ralf.compaction import records
 from ralf.compaction.segments import Segments
 from ralf.conversation.messages import Message, results
-from ralf.conversation.results import is_stored, store_results
+from ralf.conversation.results import is_stored, restore, store_results
 from ralf.errors import NotFound
 from ralf.project import Project
 from ralf.text.patterns import regex
@@ -43,6 +43,19 @@ class Outputs:
         """Record what was stored, so that a check and a forget find it."""
         if self.stored:
             records.append_note(self._project, self._route, "rolled", outputs=[{"digests": self.stored, "size": 0}])
+
+
+def put_back(messages: Sequence[Message], outputs: Outputs) -> list[Message]:
+    """The messages with the outputs that are stored here in their places. One that a run keeps, or that was forgotten,
+    stays the line that refers to it.
+    """
+    found: list[Message] = []
+    for message in messages:
+        try:
+            found += restore([message], outputs)
+        except NotFound:
+            found.append(message)
+    return found
 
 
 def rolled(
