@@ -406,6 +406,20 @@ def test_a_turn_that_left_no_to_do_open_is_complete_when_the_person_goes_on() ->
     assert segments_of([SYSTEM, *task.messages[:3], said("user", "Well?")]).completed == ()
 
 
+def test_no_request_goes_with_a_task_that_was_complete_before_it() -> None:
+    task, other = compactkit.Task(1), compactkit.Task(2)
+    task.runs("ralf task done 'Both'", "TASK-1: completed")
+    other.runs("pytest", "12 passed")
+    open_call = [*other.messages[:2], said("assistant", "<promise>COMPLETE</promise>"), said("user", "Now the docs.")]
+    assert segments_of([*open_call, other.messages[2]]).completed == ()
+    request = {"type": "text", "text": "Now the docs."}
+    with_it = said("user", [*task.messages[2]["content"], request])
+    assert segments_of([*task.messages[:2], with_it]).completed == ()
+    reminder = {"type": "text", "text": "<system-reminder>The list is empty.</system-reminder>"}
+    with_reminder = said("user", [*task.messages[2]["content"], reminder])
+    assert segments_of([*task.messages[:2], with_reminder]).completed == ((0, 1, 2),)
+
+
 def test_calls_that_are_items_complete_a_task_and_are_in_its_record(tmp_path: Path) -> None:
     found: Messages = [said("user", "Read both forms.")]
     for number, command in enumerate((*[f"cat log/{n}" for n in range(20)], "pytest", "ralf task done 'Both'")):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import accumulate
 
 from ralf.checkpointing.completion import Completion
@@ -39,9 +39,12 @@ def segments_of(messages: Sequence[Message], completed: Completed | None = None,
     """Divide a conversation. None: a task is complete where the agent promises it (`<promise>COMPLETE</promise>`), its
     call of `ralf task done` was answered, or the person goes on after a turn that left no item of its to-do list open.
 
-    A segment ends behind the results of the calls that were open then, and behind what the agent still says of it. A
-    message that is pinned stays with the results of its calls. UsageError for a pin that is no index.
+    A segment ends behind the results of the calls that were open then, and behind what the agent still says of it; it
+    does not end where the person has asked for something by then. A message that is pinned stays with the results of
+    its calls. UsageError for a pin that is no index.
     """
+    events = [*events_of(map(as_chat, messages))]
+    asked = {event.start.line for event in events if event.kind == "user"}
     together = groups(messages)
     stay = set(pinned(messages, pins))
     stay = {index for group in together if not stay.isdisjoint(group) for index in group}
@@ -51,20 +54,19 @@ def segments_of(messages: Sequence[Message], completed: Completed | None = None,
     for group in together:
         reaches[group[0]] = group[-1] + 1
     reaches = [*accumulate(reaches, max)]
+    if completed is None:
+        marked = _complete(events, asked)
+    elif callable(completed):
+        marked = (index for index, message in enumerate(messages) if completed(message))
+    else:
+        marked = (index for index in completed if 0 <= index < len(messages))
+    ended = ((index, _end(messages, index, reaches)) for index in marked)
+    ends = {end for index, end in ended if asked.isdisjoint(range(index + 1, end))}
     parts, start = [], 0
-    for end in [*sorted({_end(messages, index, reaches) for index in _marked(messages, completed)}), len(messages)]:
+    for end in [*sorted(ends), len(messages)]:
         parts.append(tuple(index for index in range(start, end) if index not in kept))
         start = end
     return Segments(tuple(filter(None, parts[:-1])), parts[-1], tuple(sorted(kept)), tuple(summaries))
-
-
-def _marked(messages: Sequence[Message], completed: Completed | None) -> Iterator[int]:
-    if completed is None:
-        yield from _complete(events_of(map(as_chat, messages)))
-    elif callable(completed):
-        yield from (index for index, message in enumerate(messages) if completed(message))
-    else:
-        yield from (index for index in completed if 0 <= index < len(messages))
 
 
 def _end(messages: Sequence[Message], index: int, reaches: Sequence[int]) -> int:
@@ -77,13 +79,13 @@ def _end(messages: Sequence[Message], index: int, reaches: Sequence[int]) -> int
     return end
 
 
-def _complete(events: Iterator[Event]) -> Iterator[int]:
+def _complete(events: Iterable[Event], asked: Collection[int]) -> Iterator[int]:
     """The numbers of the messages that complete a task, by the record."""
     completion, listing = Completion(), dict[str, Event]()
     items: tuple[Item, ...] = ()
     for event in events:
         number = event.start.line
-        if completion.by(event) and not (event.kind == "result" and _says_error(event.text)):
+        if completion.by(event) and not (event.kind == "result" and (number in asked or _says_error(event.text))):
             yield number
         if event.kind == "call" and todos.is_todo_tool(event.tool):
             listing[event.call_id] = event
