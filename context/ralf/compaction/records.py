@@ -59,15 +59,12 @@ class Status:
 
     count           how many there were; `undone`: how many of them were undone
     last_compacted  when the last one was, ISO 8601, "" for never
-    before, after   tokens of all messages then
     parts           what gave way; () where the newest record is no compaction of ours
     """
 
     count: int = 0
     undone: int = 0
     last_compacted: str = ""
-    before: int = 0
-    after: int = 0
     parts: tuple[Part, ...] = ()
 
 
@@ -127,11 +124,10 @@ def _append(project: Project, route: str, kind: str, called: Sequence[str], fiel
         last = now if is_counted else known.last_compacted
         counts = {"count": known.count + is_counted, "undone": known.undone + (kind == "undo"), "last": last, "at": now}
         line = json.dumps({"v": _VERSION, "kind": kind, **counts, **fields}, ensure_ascii=False, separators=(",", ":"))
-        id_ = (
-            f"{kind}-{_digest(chr(0).join((route, str(known.undone), *called)).encode('utf-8', 'surrogatepass'))[:40]}"
-        )
+        seed = "\0".join((route, str(known.undone), *called)).encode("utf-8", "surrogatepass")
         try:
-            token = project.store.append(stream, line.encode("utf-8", "surrogatepass"), id=id_, after=head)
+            record = line.encode("utf-8", "surrogatepass")
+            token = project.store.append(stream, record, id=f"{kind}-{_digest(seed)[:40]}", after=head)
         except Conflict as error:
             if type(error) is not Conflict:
                 raise
@@ -152,8 +148,6 @@ def _parsed(stream: str, entry: Entry) -> Status:
             count=int(tree["count"]),
             undone=int(tree["undone"]),
             last_compacted=str(tree["last"]),
-            before=int(tree.get("before", 0)),
-            after=int(tree.get("after", 0)),
             parts=tuple(map(_part, tree.get("parts", ()))),
         )
     except MALFORMED as error:

@@ -170,7 +170,6 @@ def shortened(messages: Sequence[Message], budget: int, count: Count) -> list[Me
     """The messages with their longest texts cut in the middle, each to the same length, so that they fit into a budget
     of tokens; None where they do not fit without any text. Calls, ids and what a model has signed stay as they are.
     """
-
     low, high = 0, budget * _MOST_CHARACTERS
     made = [_cut(message, low) for message in messages]
     if sum(cost(message, count) for message in made) > budget:
