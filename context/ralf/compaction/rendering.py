@@ -160,7 +160,8 @@ def _sends(call: Event) -> bool:
     """Whether a call gives something to another agent, or to ralf to keep."""
     if flat(call.tool.rpartition("__")[2]) in _SENDING:
         return True
-    for one in simple_commands(command_text(call.input)):
+    command = command_text(call.input)
+    for one in simple_commands(command) if "ralf" in command else ():
         words = [word for word in one.words[1:] if word != "context"]
         if program_of(one.words) == "ralf" and _OWN.intersection(words[:1]) and not _LOOKS.intersection(words[1:2]):
             return True
