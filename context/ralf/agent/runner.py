@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ralf.agent.model import MAIN, Retry, RunState, at_least_one, seconds
 from ralf.agent.records import seconds_of
@@ -29,27 +29,9 @@ class Limits(NamedTuple):
     max_losses      deaths of the process that one iteration may cost; then the iteration itself is taken for the cause
     """
 
-    max_iterations: int | None = 100
-    max_duration: float | None = None
-    max_losses: int | None = 10
-
-    def check(self) -> Limits:
-        """These limits; UsageError for one that makes no sense."""
-        for name, value in (("max_iterations", self.max_iterations), ("max_losses", self.max_losses)):
-            if value is not None:
-                at_least_one(value, name)
-        if self.max_duration is not None:
-            seconds(self.max_duration, "max_duration")
-        return self
-
-
-def checked(handler: object, retry: object, limits: Limits) -> Limits:
-    """The limits of a runner; UsageError where one of its arguments makes no sense."""
-    if not callable(handler):
-        raise UsageError("handler", f"a function is expected, and this is of type {type(handler).__name__}")
-    if not (retry is None or isinstance(retry, Retry)):
-        raise UsageError("retry", f"of type {type(retry).__name__}", "give a Retry: Retry(attempts=3)")
-    return limits.check()
+    max_iterations: int | None
+    max_duration: float | None
+    max_losses: int | None
 
 
 def run_agent(
@@ -92,20 +74,24 @@ def run_agent(
     engine of a store cannot be reached: the attempt is not counted, and who calls again continues it; UsageError for
     values that make no sense; DamagedJournal, Busy, OSError.
     """
-    limits = checked(handler, retry, Limits(max_iterations, max_duration, max_losses))
-    with AgentRun(
+    agent, driver = opened(
+        handler,
         run,
         step,
+        retry=retry,
+        max_iterations=max_iterations,
+        max_duration=max_duration,
+        max_losses=max_losses,
+        wait=wait,
         root=root,
         by=by,
         lease=lease,
         keep=keep,
         input=input,
         unknown=unknown,
-        retry=retry or Retry(),
         loop_delay=loop_delay,
-    ) as agent:
-        driver = Driver(agent, limits, wait=wait)
+    )
+    with agent:
         while (due := driver.look()) is not None:
             if due:
                 time.sleep(due)
@@ -120,7 +106,33 @@ def run_agent(
                     getattr(returned, "close", lambda: None)()
                     raise UsageError("handler", "is a coroutine function", "call run_agent_async instead")
                 driver.returned(attempt)
-        return driver.state()
+        return agent.state()
+
+
+def opened(
+    handler: object,
+    run: str,
+    step: str = MAIN,
+    *,
+    retry: Retry | None = None,
+    max_iterations: int | None = 100,
+    max_duration: float | None = None,
+    max_losses: int | None = 10,
+    wait: bool = True,
+    **options: Any,
+) -> tuple[AgentRun, Driver]:
+    """A step, and what drives it; `options`: those of `AgentRun`. UsageError where an argument makes no sense."""
+    if not callable(handler):
+        raise UsageError("handler", f"a function is expected, and this is of type {type(handler).__name__}")
+    if not (retry is None or isinstance(retry, Retry)):
+        raise UsageError("retry", f"of type {type(retry).__name__}", "give a Retry: Retry(attempts=3)")
+    for name, value in (("max_iterations", max_iterations), ("max_losses", max_losses)):
+        if value is not None:
+            at_least_one(value, name)
+    if max_duration is not None:
+        seconds(max_duration, "max_duration")
+    agent = AgentRun(run, step, retry=retry or Retry(), **options)
+    return agent, Driver(agent, Limits(max_iterations, max_duration, max_losses), wait=wait)
 
 
 class Attempt(NamedTuple):
@@ -195,10 +207,6 @@ class Driver:
             self._record(self._agent.give_up, f"{error.what}; its idempotency key: {error.idempotency_key}")
         else:
             self._record(self._agent.fail, reason_of(error))
-
-    def state(self) -> RunState:
-        """What became of the step."""
-        return self._agent.state()
 
     def _has_decided(self, attempt: Attempt) -> bool:
         """Whether anything was decided since, or somebody else has the step; a claim may also have been closed."""
