@@ -111,7 +111,7 @@ MUTATIONS = (
     Mutation(
         "an answered call is repeated in a run",
         "context/ralf/agent/run.py",
-        (("            found = self._hold.made.answered.get(key)\n", "            found = None\n"),),
+        (("            if known.answer_at:\n", "            if False:\n"),),
         ("test_runs",),
     ),
     Mutation(

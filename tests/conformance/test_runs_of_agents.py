@@ -6,9 +6,9 @@ needed.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -22,13 +22,18 @@ from ralf import project as projects
 from ralf.agent import records, states
 from ralf.agent.listing import cancel_run, get_run, list_runs, retry_run
 from ralf.agent.output import tail
+from ralf.agent.records import RUNS_FAMILY
 from ralf.agent.run import AgentRun
 from ralf.agent.signals import send_signal
 from ralf.agent.steplog import StepLog
+from ralf.document.index import NAME
+from ralf.document.state import caught_up
 from ralf.errors import Claimed, RunCancelled, RunNotFound, StaleLease
 from ralf.storage.filestore import FileStore
-from ralf.storage.journal import Store
+from ralf.storage.journal import Store, Token
 from runskit import dropped
+
+TESTS = Path(__file__).parents[1]
 
 STORES: dict[str, Callable[..., Store]] = {
     "FileStore": FileStore,
@@ -92,6 +97,38 @@ def test_output_is_read_from_its_beginning(root: Path) -> None:
     assert b"".join(tail("r", root=root, follow=True)) == "öne two!".encode()
     with pytest.raises(RunNotFound):
         tail("s", root=root)
+
+
+def test_the_records_of_version_1_are_read_and_gone_on_with(root: Path) -> None:
+    project = projects.find(root)
+    project.prepare()
+    heads: dict[str, Token | None] = {}
+    for line in (TESTS / "data" / "runs-version-1.jsonl").read_text(encoding="utf-8").splitlines():
+        stream, id_, record = json.loads(line).values()
+        text = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode()
+        heads[stream] = project.store.append(stream, text, id=id_, after=heads.get(stream))
+    found = {one.run: one for one in list_runs(root=root).runs}
+    assert {name: one.status for name, one in found.items()} == {
+        "old": "waiting",
+        "done": "completed",
+        "paused": "paused",
+    }
+    old = found["old"]
+    assert (old.iteration, old.attempt, old.calls, old.states, old.signals, old.heard) == (2, 2, 1, 2, 4, 2)
+    assert AgentRun("done", root=root).result() == b"result"
+    with AgentRun("old", root=root) as run:
+        assert (run.load(), run.load(1), run.input, run.fetch("page")) == (
+            b"state 2",
+            b"state 1",
+            b"next",
+            b"\xffresult",
+        )
+        assert run.once("a", lambda _: 1 / 0) == b"raw"
+        assert run.wait_signal("none", 0) is None
+        heard = [run.wait_signal(name, 0) for name in ("other", "wish", "wish", "wish")]
+        assert [one and one.text for one in heard] == ["x", "two", "three", None]
+        run.continue_with(b"", state=b"state 3")
+        assert [one.number for one in run.states()] == [1, 2, 3]
 
 
 def test_runs_are_listed(root: Path) -> None:
@@ -228,14 +265,9 @@ def test_each_signal_is_heard_once_and_in_order_whatever_crashes_when(
     )
 
 
-def without_places(state: records.StepState) -> records.StepState:
-    """A state without what names places in the stream."""
-    return replace(state, state_at="", trail="", input_at="", output_at="", stored_at="")
-
-
 class Steps(RuleBasedStateMachine):
-    """A run to which anything happens: the newest record alone says the same as all of them, also in a stream that was
-    rewritten, and what the iteration has done is found again.
+    """A run to which anything happens: who keeps up with it through the index knows the same as who folds the journal,
+    also after the index was deleted or the stream rewritten; and what the iteration has done is found again.
     """
 
     folder = ""
@@ -247,8 +279,8 @@ class Steps(RuleBasedStateMachine):
         self.answers: dict[str, int] = {}
         self.state: bytes | None = None
         self.stored: dict[str, bytes] = {}
-        self.rewritten = False
         self.run.heartbeat()
+        self.log = self.anew()
         self.count = 0
 
     @rule(key=st.sampled_from("abc"))
@@ -302,26 +334,30 @@ class Steps(RuleBasedStateMachine):
     def rewrite(self) -> None:
         """As a forget does: every place is void afterwards."""
         store = projects.find(self.root).store
-        self.rewritten = True
         stream = records.stream_of(self.name, "main")
-        store.replace(stream, lambda entry: entry.record.replace(b'"v":1', b'"v": 1'))
-        store.replace(stream, lambda entry: entry.record.replace(b'"v": 1', b'"v":1'))
+        store.replace(stream, lambda entry: entry.record.replace(b'"v":2', b'"v": 2'))
+        store.replace(stream, lambda entry: entry.record.replace(b'"v": 2', b'"v":2'))
+
+    @rule()
+    def lose_the_index(self) -> None:
+        place = projects.find(self.root).room_for(NAME)
+        if place is not None:
+            place.unlink(missing_ok=True)
+
+    def anew(self) -> StepLog:
+        return StepLog(projects.find(self.root), self.name, "main")
 
     @rule()
     def look(self) -> None:
         assert self.run.load() == self.state
         for key, blob in self.stored.items():
             assert self.run.fetch(key) == blob
-        project = projects.find(self.root)
-        log, whole = StepLog(project, self.name, "main"), StepLog(project, self.name, "main")
-        assert log.made() == whole.made()
-        log.look()
-        whole.refold()
-        assert log.made() == whole.made()
-        if self.rewritten:  # what was written before names places that are void
-            assert without_places(log.state) == without_places(whole.state)
-        else:
-            assert log.state == whole.state
+        folded = caught_up(RUNS_FAMILY, self.log.project.store, self.log.stream, None)
+        anew = self.anew()
+        assert self.log.look() == anew.look() == records.step_of(folded.rows)
+        for log in (self.log, anew):
+            assert [log.call(key) for key in "abc"] == [records.call_of(folded.rows, key) for key in "abc"]
+        assert anew.rows(records.contents_of) == records.contents_of(folded.rows)
 
     def teardown(self) -> None:
         self.look()
@@ -330,7 +366,7 @@ class Steps(RuleBasedStateMachine):
 
 @pytest.mark.ci
 @pytest.mark.parametrize("kind", STORES)
-def test_the_newest_record_says_what_all_records_come_to(
+def test_who_keeps_up_through_the_index_knows_what_all_records_come_to(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(projects, "open_store", STORES[kind])

@@ -477,7 +477,7 @@ def _without_a_cursor() -> Iterator[None]:
 
     from ralf.agent.hold import Hold
 
-    with patch.object(Hold, "received", lambda self: ((), None)):
+    with patch.object(Hold, "received", lambda self: {}):
         yield
 
 

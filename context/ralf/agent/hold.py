@@ -7,13 +7,14 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 from ralf.agent import claims, contents, records
 from ralf.agent.claims import Lease, Pulse
 from ralf.agent.output import Output
-from ralf.agent.records import Answered, Body, Claimed as ClaimedRecord, Heard, Position, Released, Renewed, StepState
+from ralf.agent.records import Body, Heard, Position, StepState, body
 from ralf.agent.signals import Inbox
-from ralf.agent.steplog import Made, StepLog, holder_name, prepare
+from ralf.agent.steplog import StepLog, holder_name, prepare
 from ralf.errors import (
     Busy,
     Claimed,
@@ -42,11 +43,10 @@ class Hold:
     """The claim of a step, taken at its first use. Its methods are called with `lock`.
 
     term        of our claim, 0 while we hold none
-    made        what this iteration has done so far
     replays     outcomes of waits that are to be returned again
     unrecorded  outcomes on which no record depends yet
     unsaved     answers of calls that could not be recorded: the calls were made
-    newest      the newest state, None where it is to be read: while the step is ours nobody else saves one
+    newest      the newest state and its number, None where it is to be read: while we hold the step nobody else saves
     """
 
     def __init__(self, project: Project, run: str, step: str, *, by: str, seconds: float, first_input: bytes) -> None:
@@ -56,11 +56,10 @@ class Hold:
         self.lock = threading.RLock()
         self.output = Output(project, run, step)
         self.term = 0
-        self.made = Made({}, {}, [])
         self.replays: list[Heard] = []
         self.unrecorded: list[Heard] = []
         self.unsaved: dict[str, tuple[bytes, bool]] = {}
-        self.newest: bytes | None = None
+        self.newest: tuple[int, bytes] | None = None
         self._turn = threading.Condition(self.lock)
         self._making: dict[str, object] = {}
         self._by = by
@@ -114,24 +113,25 @@ class Hold:
             name = holder_name(self.project, self._by)
             self._check_free(state, name)
             first = not state.records
-            body = ClaimedRecord(
+            made = body(
+                "claimed",
                 term=state.term + 1,
-                holder=claims.holder(self._writer, name, self._seconds),
+                holder=claims.holder(self._writer, name, self._seconds)._asdict(),
                 nonce=os.urandom(8).hex() if first else "",
                 input=self.pack(self._input) if first else None,
                 lost=state.holder is not None,
                 resumed=resumed,
                 heard=heard,
-                inbox=position,
+                inbox=position and position._asdict(),
             )
             try:
-                state = self.log.append(body, self._writer, id_)
+                state = self.log.append(made, self._writer, id_)
             except Conflict as error:
                 if type(error) is not Conflict:
                     raise
                 self._inbox = None  # what was taken out of it was not recorded
                 continue
-            if body.lost:
+            if made.get("lost"):
                 Lease(self.project, self.run, self.step, state.term - 1).end()
                 self.output.begin(self._writer, state.term, state.iteration, state.attempt)
                 self.output.fence()
@@ -198,13 +198,12 @@ class Hold:
             self._lease = Lease(self.project, self.run, self.step, state.term)
         self.pulse = Pulse(self._lease, self._seconds)
         self._inbox_behind(state)
-        self.begin_iteration(self.log.made())
+        self.begin_iteration()
 
-    def begin_iteration(self, made: Made) -> None:
-        """Start an iteration, or go on with one, of which so much is done."""
+    def begin_iteration(self) -> None:
+        """Start an iteration, or go on with one."""
         state = self.log.state
-        self.made, self.replays, self.unrecorded, self._making = made, list(made.heard), [], {}
-        self.unsaved = {}
+        self.replays, self.unrecorded, self.unsaved, self._making = list(state.replays), [], {}, {}
         self.output.begin(self._writer, state.term, state.iteration, state.attempt)
 
     # ---- the calls that are being made ----
@@ -252,10 +251,8 @@ class Hold:
     def check_moved(self) -> None:
         """The same, where somebody else has appended, or rewritten the stream."""
         with fenced(self.where):
-            if self.log.has_moved():
-                self.look()
-                self.check_ours()
-                self.made = self.log.made()  # answers without the words that somebody has purged
+            self.look()
+            self.check_ours()
             self._keep_lease()
 
     def look(self) -> StepState:
@@ -307,7 +304,7 @@ class Hold:
         """
         with suppress(RalfError, OSError):
             if not self.is_cut_off:
-                self.write(lambda _: Released())
+                self.write(lambda _: body("released"))
         if self.term:
             self.let_go()
 
@@ -337,15 +334,13 @@ class Hold:
         """Record the answer of a call. Where the engine is away it is kept: who makes the call again gets it then."""
         try:
             self.output.flush()
-            heard, inbox = self.received()
-            body = Answered(key, self.pack(data), is_json, heard, inbox)
-            self.write(lambda _: body)
+            made = body("answered", key=key, answer=self.pack(data), is_json=is_json, **self.received())
+            self.write(lambda _: made)
         except Fenced:
             self.unsaved[key] = data, is_json
             raise
         self.unsaved.pop(key, None)
         self.unrecorded = []
-        self.made.answered[key] = body
 
     @property
     def most_pause(self) -> float:
@@ -354,7 +349,8 @@ class Hold:
 
     def keep_newest(self, state: bytes | None) -> None:
         """Keep the newest state in memory, unless it is large."""
-        self.newest = bytes(state) if state is not None and len(state) <= _MOST_KEPT else None
+        is_small = state is not None and len(state) <= _MOST_KEPT
+        self.newest = (self.log.state.states, bytes(state)) if state is not None and is_small else None
 
     def pack(self, data: bytes | None) -> contents.Tree | None:
         """Bytes as they stand in a record, None for None."""
@@ -374,7 +370,7 @@ class Hold:
             return
         self.check_moved()
         if not self._lease.touch() and abs(time.time() - records.seconds_of(self.log.state.at)) > self._seconds / 4:
-            self.write(lambda _: Renewed())
+            self.write(lambda _: body("renewed"))
 
     # ---- the inbox ----
 
@@ -389,10 +385,10 @@ class Hold:
             self._inbox = Inbox(self.project, self.run, state.inbox)
         return self._inbox
 
-    def received(self) -> tuple[tuple[Heard, ...], Position | None]:
+    def received(self) -> dict[str, Any]:
         """The outcomes of waits that the next record depends on, and the position in the inbox behind them."""
-        position = self._inbox.position if self.unrecorded and self._inbox is not None else None
-        return tuple(self.unrecorded), position
+        position = self._inbox.position._asdict() if self.unrecorded and self._inbox is not None else None
+        return {"heard": list(self.unrecorded), "inbox": position}
 
     def ahead(self) -> tuple[Heard, ...]:
         """Signals that were received before a crash and not returned again yet: a state cannot cover them."""

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 
 from ralf import project as projects
 from ralf.agent import claims, contents, records, signals, states
 from ralf.agent.model import ENDED, STATUSES, RunList, RunState, check_names
-from ralf.agent.records import Body, Cancelled, Retried
+from ralf.agent.records import Body, body
 from ralf.agent.steplog import StepLog, holder_name, prepare
+from ralf.document.index import NAME, Unusable, using
 from ralf.errors import Busy, Conflict, Damaged, Fenced, RalfError, RunEnded, RunNotFound, UsageError
 from ralf.project import Project
-from ralf.storage import durable, files
-from ralf.storage.journal import MALFORMED
+from ralf.storage import files
 from ralf.text import cleaning
 
 Root = str | os.PathLike[str] | None
@@ -46,19 +44,20 @@ def list_runs(*, status: str | None = None, root: Root = None) -> RunList:
     damaged: list[tuple[str, str]] = []
     others: list[str] = []
     inboxes = set(project.store.streams(records.SIGNALS))
-    for run, steps in sorted(_runs(project).items()):
-        sent = None if records.inbox_of(run) in inboxes else 0
-        for step in steps:
-            try:
-                sent = signals.count_of(project, run) if sent is None else sent
-                log = StepLog(project, run, step)
-                state = log.look()
-                if state.records:
-                    found.append(claims.run_state(project, run, step, state, steps=steps, sent=sent))
-                elif project.store.is_foreign(log.stream):
-                    others.append(f"{run}/{step}")
-            except (Damaged, UsageError, OSError) as error:
-                damaged.append((f"{run}/{step}", str(error)))
+    with using(project.room_for(NAME)) as index:
+        for run, steps in sorted(_runs(project).items()):
+            sent = None if records.inbox_of(run) in inboxes else 0
+            for step in steps:
+                try:
+                    sent = signals.count_of(project, run) if sent is None else sent
+                    log = StepLog(project, run, step, index)
+                    state = log.look()
+                    if state.records:
+                        found.append(claims.run_state(project, run, step, state, steps=steps, sent=sent))
+                    elif project.store.is_foreign(log.stream):
+                        others.append(f"{run}/{step}")
+                except (Damaged, UsageError, OSError) as error:
+                    damaged.append((f"{run}/{step}", str(error)))
     counts = Counter(one.status for one in found)
     shown = tuple(one for one in found if status is None or one.status == status)
     return RunList(shown, dict(counts), tuple(damaged), tuple(others))
@@ -139,7 +138,7 @@ def retry_run(run: str, step: str | None = None, *, by: str = "", root: Root = N
             if step is not None or len(logs) == 1:
                 raise claims.claimed_by(run, log.where, state.holder)
             return None
-        return None if state.phase == "completed" else Retried(name)
+        return None if state.phase == "completed" else body("retried", by=name)
 
     logs = _logs(project, run, step)
     changed = [log for log in logs if _appended(project, log, name, retried)]
@@ -162,7 +161,7 @@ def cancel_run(run: str, step: str | None = None, *, reason: str = "", by: str =
         words = cleaning.one_line(redactor_for(project).text(cleaning.clean(reason)))[:_MOST_REASON]
 
     def cancelled(log: StepLog) -> Body | None:
-        return None if log.state.phase in ENDED else Cancelled(name, words)
+        return None if log.state.phase in ENDED else body("cancelled", by=name, reason=words)
 
     changed = [log for log in logs if _appended(project, log, name, cancelled)]
     if not changed:
@@ -175,11 +174,11 @@ def _appended(project: Project, log: StepLog, by: str, make: Callable[[StepLog],
     prepare(project, log.stream)
     id_ = os.urandom(8).hex()
     for _ in range(_MOST_TRIES):
-        body, holder = make(log), log.state.holder
-        if body is None:
+        made, holder = make(log), log.state.holder
+        if made is None:
             return False
         try:
-            log.append(body, by, id_)
+            log.append(made, by, id_)
         except Conflict as error:
             if type(error) is not Conflict:
                 raise
@@ -214,11 +213,15 @@ def forget_run(run: str, *, root: Root = None) -> int:
     for stream in streams:
         for entry in store.read(stream):
             count += 1
-            blobs.update(contents.blobs_in(entry.record), states.young_in(entry.record))
+            blobs.update(contents.blobs_in(entry.record))
     # The blobs first: until the records that name them are gone, the same call completes what was broken off.
-    count += states.drop_blobs(project, blobs, but=frozenset(streams), grace=0.0).dropped
+    count += states.drop_blobs(project, blobs, but=frozenset(streams), grace=0.0)
     for stream in streams:
         store.drop(stream)
+    with using(project.room_for(NAME)) as index, suppress(Unusable):
+        if index is not None:  # names of calls and signals are words, too
+            with index.database() as database:
+                database.executemany("delete from row where name = ?", [(stream,) for stream in streams])
     claims.end_leases(project, run)
     return count
 
@@ -230,53 +233,41 @@ def _mains_last(run: str, steps: tuple[str, ...]) -> list[str]:
 # ---- what ended long ago ----
 
 
-def expire(
-    project: Project, *, now: float | None = None, done: dict[str, int] | None = None, most: int | None = None
-) -> int:
+def expire(project: Project, *, now: float | None = None, most: int | None = None) -> int:
     """Drop the contents, output and signals of runs all of whose steps ended `EXPIRES` seconds ago or earlier; how many
     runs had some. What they were, and how they ended, stays.
 
     now   seconds since 1970; None: the clock
-    done  runs that are passed over, each with the time of its last change; those that were looked through are added
-    most  how many are looked through at most
+    most  how many runs are emptied at most
     """
-    done = {} if done is None else done
     limit = (time.time() if now is None else now) - EXPIRES
-    count = looked = 0
-    for run, steps in _runs(project).items():
-        changed_at = _changed_at(project, run)
-        if changed_at > limit * 1e9 or (changed_at and done.get(run) == changed_at):
-            continue
-        if most is not None and looked >= most:
-            break
-        with suppress(RalfError, OSError):  # a damaged one keeps no other from its end
-            found = [StepLog(project, run, step).look() for step in steps]
-            if all(one.phase in ENDED and records.seconds_of(one.at) < limit for one in found):
-                looked += 1
-                count += _emptied(project, run, steps)
-                done[run] = _changed_at(project, run)
+    count = 0
+    with using(project.room_for(NAME)) as index:
+        for run, steps in _runs(project).items():
+            if count == most:
+                break
+            with suppress(RalfError, OSError):  # a damaged one keeps no other from its end
+                found = [StepLog(project, run, step, index).look() for step in steps]
+                is_over = all(one.phase in ENDED and records.seconds_of(one.at) < limit for one in found)
+                if is_over and any(one.kept for one in found):
+                    _empty(project, run, steps)
+                    count += 1
     return count
 
 
-def _emptied(project: Project, run: str, steps: tuple[str, ...]) -> bool:
-    """Drop the contents, output and signals of a run; whether it had some."""
+def _empty(project: Project, run: str, steps: tuple[str, ...]) -> None:
+    """Drop the contents, output and signals of a run: those of its steps last, as they say whether that was done."""
     store, blobs = project.store, set[str]()
     output = list(store.streams(f"{records.OUTPUT}{run}/"))
-    kept = [*(records.stream_of(run, step) for step in steps), records.inbox_of(run)]  # they are counted on
+    kept = [records.inbox_of(run), *(records.stream_of(run, step) for step in steps)]  # they are counted on
     for stream in (*kept, *output):
         for entry in store.read(stream):
-            blobs.update(contents.blobs_in(entry.record), states.young_in(entry.record))
-    changed = sum(store.replace(stream, states.without_contents, wipe=False) for stream in kept) + len(output)
+            blobs.update(contents.blobs_in(entry.record))
     for stream in output:
         store.drop(stream, wipe=False)
+    for stream in kept:
+        store.replace(stream, states.without_contents, wipe=False)
     states.drop_blobs(project, blobs)
-    return bool(changed)
-
-
-def _changed_at(project: Project, run: str) -> int:
-    """When a run's streams were changed last, in nanoseconds; 0 where no one can tell."""
-    written = project.store.written(f"{records.RUNS}{run}") if project.store.files is not None else {}
-    return max((one.changed for one in written.values()), default=0)
 
 
 def expire_daily(project: Project) -> None:
@@ -287,21 +278,8 @@ def expire_daily(project: Project) -> None:
     with suppress(OSError, RalfError):
         if path.exists() and abs(time.time() - path.stat().st_mtime) < _DAY:
             return
-        before = _done_before(path)
-        done = dict(before)
         files.make(path.parent)
         files.touch(path)
         os.utime(path)
-        expire(project, done=done, most=_AT_ONCE)
-        durable.write(path, json.dumps(done).encode(), is_synced=False)
-        if len(done.items() - before.items()) >= _AT_ONCE:
+        if expire(project, most=_AT_ONCE) == _AT_ONCE:
             os.utime(path, (0, 0))
-
-
-def _done_before(path: Path) -> dict[str, int]:
-    """The runs that were looked through, as the cache has them; {} for a file that is lost or not ours."""
-    try:
-        tree = json.loads(files.content_of(path))
-        return {str(run): int(at) for run, at in tree.items()}
-    except (OSError, *MALFORMED):
-        return {}

@@ -16,9 +16,8 @@ from ralf import project as projects
 from ralf.agent import claims, contents, records, states
 from ralf.agent.hold import Hold
 from ralf.agent.model import MAIN, Retry, RunState, SavedState, Signal, at_least_one, check_key, check_names, seconds
-from ralf.agent.records import Asked, Claimed, Dead, Decided, Heard, Saved, StepState, Stored
+from ralf.agent.records import Heard, StepState, body
 from ralf.agent.signals import signal_of
-from ralf.agent.steplog import Made
 from ralf.errors import NotFound, RalfError, RunCancelled, RunEnded, StaleLease, UnknownAnswer, UsageError
 from ralf.storage.engine_calls import fenced
 from ralf.text import cleaning
@@ -130,10 +129,8 @@ class AgentRun:
         """The input of this iteration: the run's own, then the output of the last `continue_with`. Claims."""
         with self._lock:
             self._claimed()
-            record = self._log.record(lambda state: state.input_at)
-            body = record.body if record is not None else None
-            tree = body.input if isinstance(body, Claimed) else getattr(body, "output", None)
-            return self._hold.unpacked(tree)
+            found = self._log.content(lambda rows: records.step_of(rows).input_at, "input", "output")
+            return self._hold.unpacked(found)
 
     @property
     def is_open(self) -> bool:
@@ -217,10 +214,10 @@ class AgentRun:
             self._hold.check_moved()
             if number is not None:
                 return self._state(number)
-            if self._hold.newest is None:
+            if self._hold.newest is None or self._hold.newest[0] != self._log.state.states:
                 self._hold.keep_newest(found := self._state(None))
                 return found
-            return self._hold.newest
+            return self._hold.newest[1]
 
     def peek(self, number: int | None = None) -> bytes | None:
         """The same as the store has it now, for who only looks. Claims nothing."""
@@ -229,15 +226,12 @@ class AgentRun:
             return self._state(number)
 
     def _state(self, number: int | None) -> bytes | None:
-        if number is None:
-            record = self._log.record(lambda state: state.state_at)
-            if record is None:
-                return None
-        else:
-            record = self._log.saved_at(number) if 0 < number <= self._log.state.states else None
-            if record is None:
-                raise NotFound(self._hold.where, f"has no state {number}", f"ralf run show {self.run}")
-        return self._hold.unpacked(getattr(record.body, "state", None))
+        found = self._log.content(lambda rows: records.state_at(rows, number), "state")
+        if found is None and number is None:
+            return None
+        if found is None:
+            raise NotFound(self._hold.where, f"has no state {number}", f"ralf run show {self.run}")
+        return self._hold.unpacked(found)
 
     def save(self, state: bytes) -> int:
         """Save a state, of any size, and return its number; durable when this returns.
@@ -248,9 +242,8 @@ class AgentRun:
             self._claimed()
             self._hold.output.flush()
             tree = contents.pack(self._project.store, state, self._hold.where)
-            heard, inbox = self._hold.received()
-            ahead = self._hold.ahead()
-            made = self._hold.write(lambda before: Saved(before.states + 1, tree, ahead, heard, inbox))
+            more = {"ahead": self._hold.ahead(), **self._hold.received()}
+            made = self._hold.write(lambda before: body("saved", number=before.states + 1, state=tree, **more))
             self._hold.unrecorded = []
             self._hold.keep_newest(state)
             self._tidy()
@@ -259,14 +252,8 @@ class AgentRun:
     def states(self) -> list[SavedState]:
         """The saved states, oldest first. Claims nothing."""
         with self._lock:
-            self._hold.look()
-            found = []
-            for record in self._log.saved():
-                tree: contents.Tree | None = getattr(record.body, "state", None)
-                size, kept = contents.size_of(tree), contents.is_kept(tree)
-                number = getattr(record.body, "number", 0)
-                found.append(SavedState(number, record.was.iteration, record.at, size, kept))
-            return found[::-1]
+            found = self._log.rows(records.states_of)
+            return [SavedState(int(one.name), one.iteration, one.at, one.size, one.is_kept) for one in found]
 
     def _tidy(self) -> None:
         """Drop old contents where that is worth a rewriting of the stream. What fails is tried later."""
@@ -334,12 +321,13 @@ class AgentRun:
             if key in self._hold.unsaved:
                 data, is_json = self._hold.unsaved[key]
                 self._hold.record_answer(key, data, is_json=is_json)
-            found = self._hold.made.answered.get(key)
-            if found is not None:
-                data = self._hold.unpacked(found.answer)
-                answer = json.loads(data) if found.is_json else data
+            known = self._log.call(key)
+            if known.answer_at:
+                tree = self._log.content(lambda rows: records.call_of(rows, key).answer_at, "answer")
+                data = self._hold.unpacked(tree)
+                answer = json.loads(data) if known.is_json else data
                 return Call(key, idempotency_key, state.iteration, is_answered=True, answer=answer)
-            repeat = self._hold.made.asked.get(key, 0)
+            repeat = known.asked
             if repeat and policy == "stop":
                 raise UnknownAnswer(self._hold.where, key, idempotency_key)
             look_up = policy if repeat and callable(policy) else None
@@ -350,10 +338,9 @@ class AgentRun:
         with self._lock:
             self._check_iteration(call)
             self._hold.output.flush()
-            heard, inbox = self._hold.received()
-            self._hold.write(lambda _: Asked(call.key, call.repeat, heard, inbox))
+            made = body("asked", key=call.key, repeat=call.repeat, **self._hold.received())
+            self._hold.write(lambda _: made)
             self._hold.unrecorded = []
-            self._hold.made.asked[call.key] = call.repeat + 1
 
     def answer(self, call: Call, answer: Any) -> Any:
         """Record the answer of a call, and return it as it will be returned from now on: the last part of `once`."""
@@ -414,7 +401,7 @@ class AgentRun:
             self._claimed()
             self._hold.output.flush(whole=True)
             words = self._words(reason)
-            self._hold.write(lambda state: Dead(words, state.attempt))
+            self._hold.write(lambda state: body("dead", reason=words, attempts=state.attempt))
             self._hold.let_go()
 
     def pause(self, name: str, timeout: float) -> None:
@@ -445,21 +432,20 @@ class AgentRun:
             output_tree, state_tree = self._hold.pack(output), self._hold.pack(state)
             words = self._words(reason) if reason else ""
             # What was heard and is part of no state was not received: whoever tries again waits for it again.
-            heard, inbox = self._hold.received() if decision in ("continue", "complete") else ((), None)
-            ahead = self._hold.ahead() if decision == "continue" else ()
+            more = self._hold.received() if decision in ("continue", "complete") else {}
             self._hold.write(
-                lambda before: Decided(
+                lambda before: body(
+                    "decided",
                     decision=decision,
                     output=output_tree,
                     state=state_tree,
                     number=before.states + 1 if state_tree is not None else 0,
-                    ahead=ahead,
+                    ahead=self._hold.ahead() if decision == "continue" else (),
                     reason=words,
                     not_before=not_before,
                     name=name,
                     releases=releases,
-                    heard=heard,
-                    inbox=inbox,
+                    **more,
                 )
             )
             if state is not None and not releases:
@@ -467,7 +453,7 @@ class AgentRun:
             if releases:
                 self._hold.let_go()
             else:
-                self._hold.begin_iteration(Made({}, {}, list(ahead)))
+                self._hold.begin_iteration()
 
     def _words(self, reason: str) -> str:
         """What somebody says, as it is recorded: on one line, without control characters and secrets."""
@@ -480,8 +466,7 @@ class AgentRun:
         with self._lock:
             if self._hold.look().phase != "completed":
                 return None
-            record = self._log.record(lambda state: state.output_at)
-            return self._hold.unpacked(getattr(record.body, "output", None)) if record is not None else None
+            return self._hold.unpacked(self._log.content(lambda rows: records.step_of(rows).output_at, "output"))
 
     # ---- signals ----
 
@@ -553,11 +538,10 @@ class AgentRun:
         sum_ = hashlib.sha256(contents.checked(blob, self._hold.where)).hexdigest()[:32]
         with self._lock:
             self._claimed()
-            before = self._log.stored(key)
-            if before is None or before.sum != sum_:
+            if self._log.rows(lambda rows: records.stored_at(rows, key)[1]) != sum_:
                 self._hold.output.flush()
-                tree = self._hold.pack(blob)
-                self._hold.write(lambda _: Stored(key, sum_, tree))
+                made = body("external", key=key, sum=sum_, blob=self._hold.pack(blob))
+                self._hold.write(lambda _: made)
         return f"[Result stored at {self.run}/{key}, {len(blob)} bytes]"
 
     def fetch(self, reference: str) -> bytes:
@@ -566,10 +550,10 @@ class AgentRun:
         key = match["key"] if match and match["run"] == self.run else reference
         with self._lock:
             self._hold.look()
-            found = self._log.stored(key)
+            found = self._log.content(lambda rows: records.stored_at(rows, key)[0], "blob")
             if found is None:
                 raise NotFound(self._hold.where, f"has no result stored under {ascii(key)[:80]}")
-            return self._hold.unpacked(found.blob)
+            return self._hold.unpacked(found)
 
 
 def _checked(unknown: Unknown) -> Unknown:
