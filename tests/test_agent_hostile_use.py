@@ -14,13 +14,12 @@ import pytest
 
 from ralf import project as projects
 from ralf.agent.async_run import AsyncAgentRun
-from ralf.agent.listing import cancel_run, forget_run, get_run, retry_run
+from ralf.agent.listing import cancel_run, get_run, retry_run
 from ralf.agent.model import Retry
 from ralf.agent.run import AgentRun
 from ralf.agent.runner import run_agent
 from ralf.agent.signals import send_signal
 from ralf.errors import Claimed, RunCancelled, StaleLease, UsageError
-from runskit import elsewhere
 from storekit import HANGS
 
 # ---- values that make no sense ----
@@ -194,19 +193,6 @@ def test_a_runner_whose_run_is_cancelled_and_opened_again_at_once_continues_it(t
     assert seen == [None, b"one"]
 
 
-@pytest.mark.ci
-def test_the_file_of_a_killed_holder_s_claim_goes_with_the_next_claim_or_the_run(tmp_path: Path) -> None:
-    for name in ("r", "other"):
-        elsewhere(tmp_path, f"run = AgentRun({name!r}, root=root)\nrun.heartbeat()\ndie()\n")
-    leases = projects.find(tmp_path).cache / "leases"
-    assert [path.name for path in sorted(leases.iterdir())] == ["other:main:1", "r:main:1"]
-    with AgentRun("r", root=tmp_path) as run:
-        run.complete()
-    assert [path.name for path in leases.iterdir()] == ["other:main:1"]
-    forget_run("other", root=tmp_path)
-    assert list(leases.iterdir()) == []
-
-
 # ---- clocks ----
 
 
@@ -231,8 +217,9 @@ def test_a_clock_that_is_set_back_an_hour_takes_no_claim_from_a_holder_that_show
         clock.off = -3_600
         with run.beating():
             run.heartbeat()
-            lease = next((projects.find(tmp_path).cache / "leases").iterdir())
-            os.utime(lease, (time.time(), time.time()))
+            files = projects.find(tmp_path).store.files
+            assert files is not None
+            os.utime(files.path("runs/r/main"), (time.time(), time.time()))
             with pytest.raises(Claimed):
                 AgentRun("r", root=tmp_path).load()
         run.save(b"more")

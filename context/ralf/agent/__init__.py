@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -50,21 +51,19 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    home: Any
-    if name == "AgentRun":
-        from ralf.agent import run as home
-    elif name in ("Retry", "RunList", "RunState", "SavedState", "Signal"):
-        from ralf.agent import model as home
-    elif name == "run_agent":
-        from ralf.agent import runner as home
-    elif name in ("AsyncAgentRun", "run_agent_async"):
-        from ralf.agent import async_run as home
-    elif name == "send_signal":
-        from ralf.agent import signals as home
-    elif name == "tail":
-        from ralf.agent import output as home
-    elif name in ("list_runs", "get_run", "retry_run", "cancel_run", "forget_run"):
-        from ralf.agent import listing as home
-    else:
-        raise AttributeError(f"module 'ralf.agent' has no attribute {name!r}")
-    return getattr(home, name)
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"ralf.agent.{module}"), name)
+    raise AttributeError(f"module 'ralf.agent' has no attribute {name!r}")
+
+
+_HOMES = {
+    "run": ("AgentRun",),
+    "async_run": ("AsyncAgentRun", "run_agent_async"),
+    "runner": ("run_agent",),
+    "signals": ("send_signal",),
+    "output": ("tail",),
+    "model": ("Retry", "RunList", "RunState", "SavedState", "Signal"),
+    "listing": ("list_runs", "get_run", "retry_run", "cancel_run", "forget_run"),
+}
+"""The modules that have what is asked for here: none is loaded before."""

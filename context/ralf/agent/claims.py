@@ -1,4 +1,4 @@
-"""Whether a step's holder lives: its process, its lease, the file that shows signs of life; and a step's status."""
+"""Whether a step's holder lives: its process, its lease, its signs of life; and a step's status."""
 
 from __future__ import annotations
 
@@ -8,15 +8,12 @@ import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import cached_property
-from pathlib import Path
 
 from ralf.agent import records, signals
 from ralf.agent.model import RunState
 from ralf.agent.records import Holder, StepState, seconds_of, time_text
 from ralf.errors import Claimed
 from ralf.project import Project
-from ralf.storage import files
 from ralf.storage.kept_lease import KeptLease
 from ralf.tasks import origin
 
@@ -28,65 +25,46 @@ held_here: weakref.WeakValueDictionary[str, object] = weakref.WeakValueDictionar
 """What holds steps in this process, by writer: a claim of ours that is not among them was dropped."""
 
 
-class Lease:
-    """The file whose time of change is a sign of life of a claim's holder. It is made at the first sign."""
+class FileLease:
+    """The signs of life of a step's holder where the store has files: the time of its journal. It has the methods of
+    `KeptLease`; this lease ends with its process, or with its holder's silence.
+    """
 
-    def __init__(self, project: Project, run: str, step: str, term: int) -> None:
-        self._project = project
-        self._name = f"{run}:{step}:{term}"
+    is_held = is_lost = is_away = False
+
+    def __init__(self, project: Project, stream: str) -> None:
+        self._files = project.store.files
+        self._stream = stream
         self._touched = 0.0
-        self._has_ended = False
-
-    @cached_property
-    def _path(self) -> Path:
-        return self._project.cache / "leases" / self._name
-
-    def touched(self) -> float:
-        """When it was touched last, in seconds since 1970; 0.0 for never."""
-        try:
-            return self._path.stat().st_mtime
-        except OSError:
-            return 0.0
 
     def is_fresh(self) -> bool:
-        """Whether we touched it within the last second."""
+        """Whether a sign of life was shown within the last second."""
         return time.monotonic() - self._touched < _TOUCHES
 
     def touch(self) -> bool:
         """Show a sign of life; whether that could be done."""
         self._touched = time.monotonic()
-        if self._has_ended:  # a thread that shows signs of life may be at it once more
-            return False
-        try:
-            os.utime(self._path, follow_symlinks=False)
-        except FileNotFoundError:
-            try:
-                files.make(self._path.parent)
-                files.touch(self._path)
-            except OSError:
-                return False
-        except OSError:
-            return False
-        return True
+        with suppress(OSError):
+            if self._files is not None:
+                os.utime(self._files.path(self._stream), follow_symlinks=False)
+                return True
+        return False
+
+    def touched(self) -> float:
+        """When one was shown last, in seconds since 1970; 0.0 for never."""
+        with suppress(OSError):
+            if self._files is not None:
+                return self._files.path(self._stream).stat().st_mtime
+        return 0.0
 
     def end(self) -> None:
-        """Remove it for good."""
-        self._has_ended = True
-        with suppress(OSError):
-            self._path.unlink()
-
-
-def end_leases(project: Project, run: str) -> None:
-    """Remove the files of all claims of a run, those of holders that were killed among them."""
-    with suppress(OSError):
-        for path in (project.cache / "leases").glob(f"{run}:*"):
-            path.unlink(missing_ok=True)
+        """Nothing: the records say who holds the step."""
 
 
 class Pulse:
     """Shows signs of life from a thread of its own while a call is made, which may take longer than the lease."""
 
-    def __init__(self, lease: Lease | KeptLease, seconds: float) -> None:
+    def __init__(self, lease: FileLease | KeptLease, seconds: float) -> None:
         self._lease = lease
         self._pause = max(_LEAST_PAUSE, min(seconds / 4, 60.0))
         self._lock = threading.Lock()
@@ -145,16 +123,16 @@ def is_alive(project: Project, run: str, step: str, state: StepState) -> bool:
     one = state.holder
     if one is None:
         return False
-    leases = project.store.leases
+    leases, stream = project.store.leases, records.stream_of(run, step)
     if leases is not None:  # of whatever machine the holder is, nothing else is known for sure
-        return leases.holder(records.stream_of(run, step)) is not None
+        return leases.holder(stream) is not None
     if origin.is_running(one.process, one.born, one.machine) is False:
         return False
     ours = one.process == os.getpid() and one.machine == origin.machine()
     if ours and one.writer not in held_here:
         return False
     # Each sign by itself, and either way: a clock that was set back keeps no claim for ever, and ends none.
-    signs = seconds_of(state.at), Lease(project, run, step, state.term).touched()
+    signs = seconds_of(state.at), FileLease(project, stream).touched()
     return any(abs(time.time() - last) < one.seconds for last in signs)
 
 

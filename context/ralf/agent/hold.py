@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from ralf.agent import claims, contents, records
-from ralf.agent.claims import Lease, Pulse
+from ralf.agent.claims import FileLease, Pulse
 from ralf.agent.output import Output
 from ralf.agent.records import Body, Heard, Position, StepState, body
 from ralf.agent.signals import Inbox
@@ -72,7 +72,7 @@ class Hold:
         self._is_prepared = False
         self._waited_for, self._waits_to = "", 0.0  # a time of the records, and when it is by the monotonic clock
         self._inbox: Inbox | None = None
-        self._lease: Lease | KeptLease = Lease(project, run, step, 0)
+        self._lease: FileLease | KeptLease = FileLease(project, self.log.stream)
         self.pulse = Pulse(self._lease, seconds)
 
     @property
@@ -132,7 +132,6 @@ class Hold:
                 self._inbox = None  # what was taken out of it was not recorded
                 continue
             if made.get("lost"):
-                Lease(self.project, self.run, self.step, state.term - 1).end()
                 self.output.begin(self._writer, state.term, state.iteration, state.attempt)
                 self.output.fence()
             self._begin(state)
@@ -151,10 +150,10 @@ class Hold:
         if leases is None:
             if claims.is_alive(self.project, self.run, self.step, state):
                 raise claims.claimed_by(self.run, self.where, state.holder)
-        elif not (isinstance(self._lease, KeptLease) and self._lease.is_held):
-            self._lease = KeptLease(leases, self.log.stream, claims.told(name, self._writer), self._seconds)
+        elif not self._lease.is_held:
+            self._lease = lease = KeptLease(leases, self.log.stream, claims.told(name, self._writer), self._seconds)
             try:
-                self._lease.take_within(0.0 if state.holder is not None else _RELEASING)
+                lease.take_within(0.0 if state.holder is not None else _RELEASING)
             except Claimed as error:
                 known = state.holder if state.holder is not None else claims.unrecorded(error.by, error.since)
                 raise claims.claimed_by(self.run, self.where, known) from None
@@ -194,8 +193,6 @@ class Hold:
         """Continue as the holder, from what the records say."""
         claims.held_here[self._writer] = self
         self._process, self.term, self._nonce = os.getpid(), state.term, state.nonce
-        if not isinstance(self._lease, KeptLease):
-            self._lease = Lease(self.project, self.run, self.step, state.term)
         self.pulse = Pulse(self._lease, self._seconds)
         self._inbox_behind(state)
         self.begin_iteration()
@@ -234,7 +231,7 @@ class Hold:
     @property
     def is_cut_off(self) -> bool:
         """Whether the engine with our lease did not answer when it was asked last."""
-        return isinstance(self._lease, KeptLease) and self._lease.is_away
+        return self._lease.is_away
 
     def check_ours(self) -> None:
         """StaleLease, RunCancelled where the newest state has no claim of ours."""
@@ -325,8 +322,7 @@ class Hold:
                             raise
                         self.log.look()
         except Fenced:
-            if isinstance(self._lease, KeptLease):
-                self._lease.is_away = True
+            self._lease.is_away = True
             raise
         raise Busy(self.where, "is rewritten again and again", "try again")
 

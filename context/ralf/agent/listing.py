@@ -222,7 +222,6 @@ def forget_run(run: str, *, root: Root = None) -> int:
         if index is not None:  # names of calls and signals are words, too
             with index.database() as database:
                 database.executemany("delete from row where name = ?", [(stream,) for stream in streams])
-    claims.end_leases(project, run)
     return count
 
 
