@@ -12,13 +12,11 @@ from typing import Any
 from ralf.agent import claims, contents, records
 from ralf.agent.claims import FileLease, Pulse
 from ralf.agent.output import Output
-from ralf.agent.records import Body, Heard, Position, StepState, body
+from ralf.agent.records import Body, Heard, StepState, body
 from ralf.agent.signals import Inbox
 from ralf.agent.steplog import StepLog, holder_name, prepare
 from ralf.errors import (
-    Busy,
     Claimed,
-    Conflict,
     Fenced,
     RalfError,
     RunCancelled,
@@ -29,8 +27,6 @@ from ralf.errors import (
 from ralf.project import Project
 from ralf.storage.engine_calls import fenced
 from ralf.storage.kept_lease import KeptLease
-
-_MOST_TRIES = 100  # at a stream that somebody else rewrites
 
 _MOST_PAUSE, _MOST_PAUSE_OF_REQUESTS = 0.1, 0.5  # seconds between two looks for a signal
 
@@ -69,7 +65,7 @@ class Hold:
         self._nonce = ""
         self._process = 0
         self._refused: RalfError | None = None
-        self._is_prepared = False
+        self._is_prepared = self._takes_over = False
         self._waited_for, self._waits_to = "", 0.0  # a time of the records, and when it is by the monotonic clock
         self._inbox: Inbox | None = None
         self._lease: FileLease | KeptLease = FileLease(project, self.log.stream)
@@ -103,44 +99,40 @@ class Hold:
         return bool(self.term) and self._process == os.getpid()
 
     def _claim(self) -> None:
-        id_ = os.urandom(8).hex()
-        for _ in range(_MOST_TRIES):
-            state = self.log.look()
-            resumed, heard, position = self._check_claimable(state)
-            if not self._is_prepared:
-                prepare(self.project, self.log.stream)
-                self._is_prepared = True
-            name = holder_name(self.project, self._by)
-            self._check_free(state, name)
-            first = not state.records
-            made = body(
-                "claimed",
-                term=state.term + 1,
-                holder=claims.holder(self._writer, name, self._seconds)._asdict(),
-                nonce=os.urandom(8).hex() if first else "",
-                input=self.pack(self._input) if first else None,
-                lost=state.holder is not None,
-                resumed=resumed,
-                heard=heard,
-                inbox=position and position._asdict(),
-            )
-            try:
-                state = self.log.append(made, self._writer, id_)
-            except Conflict as error:
-                if type(error) is not Conflict:
-                    raise
-                self._inbox = None  # what was taken out of it was not recorded
-                continue
-            if made.get("lost"):
-                self.output.begin(self._writer, state.term, state.iteration, state.attempt)
-                self.output.fence()
-            self._begin(state)
-            if first:
-                from ralf.agent.listing import expire_daily  # only a new run pays for it
+        self.log.look()
+        self.log.write(self._claim_of, self._writer)
+        state = self.log.state
+        if self._takes_over:
+            self.output.begin(self._writer, state.term, state.iteration, state.attempt)
+            self.output.fence()
+        claims.held_here[self._writer] = self
+        self._process, self.term, self._nonce = os.getpid(), state.term, state.nonce
+        self.pulse = Pulse(self._lease, self._seconds)
+        self._inbox_behind(state)
+        self.begin_iteration()
+        if state.records == 1:
+            from ralf.agent.listing import expire_daily  # only a new run pays for it
 
-                expire_daily(self.project)
-            return
-        raise Busy(self.where, "is rewritten again and again", "try again")
+            expire_daily(self.project)
+
+    def _claim_of(self, state: StepState) -> Body:
+        """The record that claims the step, which is free. Claimed, RunEnded."""
+        how = self._check_claimable(state)
+        if not self._is_prepared:
+            prepare(self.project, self.log.stream)
+            self._is_prepared = True
+        name = holder_name(self.project, self._by)
+        self._check_free(state, name)
+        self._takes_over = state.holder is not None
+        return body(
+            "claimed",
+            term=state.term + 1,
+            holder=claims.holder(self._writer, name, self._seconds)._asdict(),
+            nonce="" if state.records else os.urandom(8).hex(),
+            input=None if state.records else self.pack(self._input),
+            lost=self._takes_over,
+            **how,
+        )
 
     def _check_free(self, state: StepState, name: str) -> None:
         """Claimed where somebody has the step. Where the store has leases, that of the step is ours afterwards: whoever
@@ -158,7 +150,7 @@ class Hold:
                 known = state.holder if state.holder is not None else claims.unrecorded(error.by, error.since)
                 raise claims.claimed_by(self.run, self.where, known) from None
 
-    def _check_claimable(self, state: StepState) -> tuple[str, tuple[Heard, ...], Position | None]:
+    def _check_claimable(self, state: StepState) -> dict[str, Any]:
         """How a pause has ended, with which signal, and the position in the inbox behind it. RunEnded where nothing can
         be done at the step now.
         """
@@ -167,9 +159,9 @@ class Hold:
             sent = inbox.next(state.pause)
             if sent is not None:
                 heard = inbox.receive(sent)
-                return "signal", (heard,), inbox.position
+                return {"resumed": "signal", "heard": [heard], "inbox": inbox.position._asdict()}
             if self._is_time(state):
-                return "timeout", (), None
+                return {"resumed": "timeout"}
             status = f"paused until {state.not_before} or a signal {state.pause}"
             raise RunEnded(self.where, status, f"ralf signal {self.run} {state.pause}")
         if state.phase:
@@ -177,7 +169,7 @@ class Hold:
             raise RunEnded(self.where, state.phase, f"ralf run {verb} {self.run}")
         if not self._is_time(state):
             raise RunEnded(self.where, f"waiting until {state.not_before}", f"ralf run retry {self.run}")
-        return "", (), None
+        return {}
 
     def _is_time(self, state: StepState) -> bool:
         """Whether a step continues by now. A clock that is set back lets no one wait longer than the wait was to be."""
@@ -188,14 +180,6 @@ class Hold:
             longest = until - records.seconds_of(state.at) if state.at else until - now
             self._waited_for, self._waits_to = state.not_before, time.monotonic() + min(until - now, longest)
         return time.monotonic() >= self._waits_to
-
-    def _begin(self, state: StepState) -> None:
-        """Continue as the holder, from what the records say."""
-        claims.held_here[self._writer] = self
-        self._process, self.term, self._nonce = os.getpid(), state.term, state.nonce
-        self.pulse = Pulse(self._lease, self._seconds)
-        self._inbox_behind(state)
-        self.begin_iteration()
 
     def begin_iteration(self) -> None:
         """Start an iteration, or go on with one."""
@@ -309,22 +293,19 @@ class Hold:
 
     def write(self, make: Callable[[StepState], Body]) -> StepState:
         """Append the record that `make` makes of the present state, which has to be ours."""
-        id_ = os.urandom(8).hex()
+
+        def ours(state: StepState) -> Body:
+            self.check_ours()
+            self._keep_lease()
+            return make(state)
+
         try:
             with fenced(self.where):
-                for _ in range(_MOST_TRIES):
-                    self.check_ours()
-                    self._keep_lease()
-                    try:
-                        return self.log.append(make(self.log.state), self._writer, id_)
-                    except Conflict as error:
-                        if type(error) is not Conflict:
-                            raise
-                        self.log.look()
+                self.log.write(ours, self._writer)
         except Fenced:
             self._lease.is_away = True
             raise
-        raise Busy(self.where, "is rewritten again and again", "try again")
+        return self.log.state
 
     def record_answer(self, key: str, data: bytes, *, is_json: bool) -> None:
         """Record the answer of a call. Where the engine is away it is kept: who makes the call again gets it then."""

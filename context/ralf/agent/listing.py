@@ -7,14 +7,15 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 from ralf import project as projects
 from ralf.agent import claims, contents, records, signals, states
 from ralf.agent.model import ENDED, STATUSES, RunList, RunState, check_names
-from ralf.agent.records import Body, body
+from ralf.agent.records import Body, StepState, body
 from ralf.agent.steplog import StepLog, holder_name, prepare
 from ralf.document.index import NAME, Unusable, using
-from ralf.errors import Busy, Conflict, Damaged, Fenced, RalfError, RunEnded, RunNotFound, UsageError
+from ralf.errors import Damaged, Fenced, RalfError, RunEnded, RunNotFound, UsageError
 from ralf.project import Project
 from ralf.storage import files
 from ralf.text import cleaning
@@ -27,8 +28,6 @@ EXPIRES = 30 * 86_400.0
 _DAY = 86_400.0
 
 _AT_ONCE = 50  # runs whose contents are dropped by one that begins
-
-_MOST_TRIES = 100  # at a stream into which its holder writes
 
 _MOST_REASON = 500  # characters
 
@@ -78,10 +77,10 @@ def _told(project: Project, run: str, log: StepLog, steps: tuple[str, ...]) -> R
 # ---- which runs there are ----
 
 
-def _runs(project: Project) -> dict[str, tuple[str, ...]]:
-    """The steps of every run, by run."""
+def _runs(project: Project, begin: str = records.RUNS) -> dict[str, tuple[str, ...]]:
+    """The steps of the runs whose streams begin so, by run."""
     found: dict[str, list[str]] = {}
-    for stream in project.store.streams(records.RUNS):
+    for stream in project.store.streams(begin):
         run, _, step = stream.removeprefix(records.RUNS).partition("/")
         if step and "/" not in step:
             found.setdefault(run, []).append(step)
@@ -89,8 +88,7 @@ def _runs(project: Project) -> dict[str, tuple[str, ...]]:
 
 
 def _steps(project: Project, run: str) -> tuple[str, ...]:
-    begin = f"{records.RUNS}{run}/"
-    return tuple(sorted(name.removeprefix(begin) for name in project.store.streams(begin)))
+    return _runs(project, records.stream_of(run, "")).get(run, ())
 
 
 def _logs(project: Project, run: str, step: str | None) -> list[StepLog]:
@@ -132,8 +130,7 @@ def retry_run(run: str, step: str | None = None, *, by: str = "", root: Root = N
     project = projects.find(root)
     name = holder_name(project, by)
 
-    def retried(log: StepLog) -> Body | None:
-        state = log.state
+    def retried(log: StepLog, state: StepState) -> Body | None:
         if state.holder is not None and claims.is_alive(project, run, log.step, state):
             if step is not None or len(logs) == 1:
                 raise claims.claimed_by(run, log.where, state.holder)
@@ -141,7 +138,7 @@ def retry_run(run: str, step: str | None = None, *, by: str = "", root: Root = N
         return None if state.phase == "completed" else body("retried", by=name)
 
     logs = _logs(project, run, step)
-    changed = [log for log in logs if _appended(project, log, name, retried)]
+    changed = [log for log in logs if _changed(project, log, name, partial(retried, log))]
     if not changed:
         raise RunEnded(logs[0].where, logs[0].state.phase or "running")
     return _told(project, run, changed[0], _steps(project, run))
@@ -160,36 +157,26 @@ def cancel_run(run: str, step: str | None = None, *, reason: str = "", by: str =
 
         words = cleaning.one_line(redactor_for(project).text(cleaning.clean(reason)))[:_MOST_REASON]
 
-    def cancelled(log: StepLog) -> Body | None:
-        return None if log.state.phase in ENDED else body("cancelled", by=name, reason=words)
+    def cancelled(state: StepState) -> Body | None:
+        return None if state.phase in ENDED else body("cancelled", by=name, reason=words)
 
-    changed = [log for log in logs if _appended(project, log, name, cancelled)]
+    changed = [log for log in logs if _changed(project, log, name, cancelled)]
     if not changed:
         raise RunEnded(logs[0].where, logs[0].state.phase)
     return _told(project, run, changed[0], _steps(project, run))
 
 
-def _appended(project: Project, log: StepLog, by: str, make: Callable[[StepLog], Body | None]) -> bool:
+def _changed(project: Project, log: StepLog, by: str, make: Callable[[StepState], Body | None]) -> bool:
     """Append what `make` makes of a step's present state, None for nothing; whether there was something."""
     prepare(project, log.stream)
-    id_ = os.urandom(8).hex()
-    for _ in range(_MOST_TRIES):
-        made, holder = make(log), log.state.holder
-        if made is None:
-            return False
-        try:
-            log.append(made, by, id_)
-        except Conflict as error:
-            if type(error) is not Conflict:
-                raise
-            log.look()
-            continue
-        leases = project.store.leases
-        if leases is not None and holder is not None:
-            with suppress(Fenced):  # its claim is over: the next one need not wait until the holder notices
-                leases.release(log.stream, leases.resume(log.stream, claims.told(holder.by, holder.writer)))
-        return True
-    raise Busy(log.where, "is written to faster than it can be changed", "try again")
+    holder = log.state.holder
+    if not log.write(make, by):
+        return False
+    leases = project.store.leases
+    if leases is not None and holder is not None:
+        with suppress(Fenced):  # its claim is over: the next one need not wait until the holder notices
+            leases.release(log.stream, leases.resume(log.stream, claims.told(holder.by, holder.writer)))
+    return True
 
 
 def forget_run(run: str, *, root: Root = None) -> int:

@@ -137,8 +137,6 @@ class Output:
                     self._head = store.append(self._stream, record, id=id_, after=self._head, is_new=True)
                 break
             except Conflict as error:
-                if type(error) is not Conflict:
-                    raise
                 self._check_ours()
                 self._head = error.head
 

@@ -92,9 +92,7 @@ def send_signal(
             record = records.line_of(told)
             try:
                 token = project.store.append(stream, record, id=str(tree["id"]), after=head)
-            except Conflict as error:
-                if type(error) is not Conflict:
-                    raise
+            except Conflict:
                 continue
             return signal_of(project, _parsed(run, project.store.entry(stream, token)))
 

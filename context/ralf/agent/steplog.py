@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -15,14 +16,14 @@ from ralf.document.index import NAME, Index, Unusable, using
 from ralf.document.record import Record
 from ralf.document.rows import Rows
 from ralf.document.state import caught_up
-from ralf.errors import UnknownToken, UsageError
+from ralf.errors import Busy, Conflict, UnknownToken, UsageError
 from ralf.project import Project
 from ralf.storage.journal import Token
 from ralf.text import cleaning
 
 _MOST_BEHIND = 8  # records by which the index may be behind who writes them: a reader folds those anew
 
-_MOST_TRIES = 20  # at a stream that is rewritten again and again
+_MOST_TRIES = 100  # at a stream that somebody else writes to, or rewrites
 
 T = TypeVar("T")
 
@@ -118,6 +119,23 @@ class StepLog:
         raise UnknownToken(self.stream, "is rewritten again and again")
 
     # ---- writing ----
+
+    def write(self, make: Callable[[StepState], Body | None], writer: str) -> bool:
+        """Append the record that `make` makes of the state, None for none; whether there was one. Made anew where
+        somebody else was first. Busy.
+        """
+        id_ = os.urandom(8).hex()
+        for _ in range(_MOST_TRIES):
+            made = make(self.state)
+            if made is None:
+                return False
+            try:
+                self.append(made, writer, id_)
+            except Conflict:
+                self.look()
+            else:
+                return True
+        raise Busy(self.where, "is written to faster than it can be changed", "try again")
 
     def append(self, body: Body, writer: str, id_: str) -> StepState:
         """Append one record behind the head as it was last seen, with a new id. Conflict where there is another one by
