@@ -23,7 +23,7 @@ Tree = Mapping[str, Any]
 gone.
 """
 
-LARGEST_INLINE = 256 << 10
+LARGEST_INLINE = 64 << 10
 """Bytes of the largest content that stands in a record itself."""
 
 _PIECE = 64 << 20  # bytes of a blob
