@@ -31,6 +31,7 @@ from ralf import project
 from ralf.agent import AgentRun, Retry, get_run, send_signal, tail
 from ralf.agent.records import inbox_of
 from ralf.agent.runner import Driver, run_agent
+from ralf.document.index import files_in
 from ralf.errors import Claimed, StaleLease
 
 TURNS = 4
@@ -89,6 +90,8 @@ def _boundaries(size: Size, found: rig.Found, name: str, work: Callable[..., Non
             lived = not run_work.killed_at(number, do)
             if not lived:
                 notes("killed", run=run)
+                if dice.random() < 0.3:
+                    _lose_the_index(root)
                 if dice.random() < 0.5 and run_work.killed_at(dice.randrange(number + 40), do):
                     notes("killed", run=run)
                     found.acknowledged += 1
@@ -102,6 +105,12 @@ def _boundaries(size: Size, found: rig.Found, name: str, work: Callable[..., Non
                 found.note("repeated", f"{run}: {twice} calls did their work twice for one key")
             number += size.step
     found.figures[f"{name}: calls, of them repeated before an answer"] = f"{calls:,}, {repeats:,}"
+
+
+def _lose_the_index(root: Path) -> None:
+    """As who deletes the cache does, at any time."""
+    for path in files_in(project.find(root).cache):
+        path.unlink(missing_ok=True)
 
 
 def boundaries(size: Size, dice: random.Random, found: rig.Found) -> None:
@@ -130,6 +139,8 @@ def kills(size: Size, dice: random.Random, found: rig.Found) -> None:
             work = partial(run_work.converse, root, run, notes, turns, honours=False)
             while run_work.killed_after(dice.uniform(0.0, 0.15), work):
                 notes("killed", run=run)
+                if dice.random() < 0.2:
+                    _lose_the_index(root)
                 done += 1
             _finished(root, run, notes, turns, found)
     found.acknowledged += done

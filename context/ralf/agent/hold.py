@@ -42,7 +42,7 @@ class Hold:
     replays     outcomes of waits that are to be returned again
     unrecorded  outcomes on which no record depends yet
     unsaved     answers of calls that could not be recorded: the calls were made
-    newest      the newest state and its number, None where it is to be read: while we hold the step nobody else saves
+    newest      a state with its number: it need not be read while that is the newest one's
     """
 
     def __init__(self, project: Project, run: str, step: str, *, by: str, seconds: float, first_input: bytes) -> None:
@@ -239,9 +239,6 @@ class Hold:
     def look(self) -> StepState:
         """The state as the store has it now. Claims nothing."""
         with fenced(self.where):
-            if not self.log.has_moved():
-                return self.log.state
-            self.newest = None
             return self.log.look()
 
     def _keep_lease(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import threading
@@ -106,9 +107,9 @@ class Output:
 
     def _write(self, *, whole: bool = False) -> None:
         self._stop()
-        size = len(self._waiting) if whole else _whole_characters(self._waiting)
-        if not size:
-            return
+        size = len(self._waiting)
+        if not whole and not (size := codecs.utf_8_decode(self._waiting, "replace", False)[1]):
+            return  # of a character whose end is missing
         self._append(bytes(self._waiting[:size]))
         del self._waiting[:size]
         self._written = time.monotonic()
@@ -146,18 +147,6 @@ class Output:
             self._waiting.clear()
             by = holder.by if holder else ""
             raise StaleLease(self._run, "another process has the run now", by, f"ralf run show {self._run}")
-
-
-def _whole_characters(data: bytearray) -> int:
-    """How many bytes are left without the beginning of a character of UTF-8 at the end."""
-    for back in range(1, min(4, len(data) + 1)):
-        byte = data[-back]
-        if byte < 0x80:
-            break
-        if byte >= 0xC0:
-            length = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
-            return len(data) - back if back < length else len(data)
-    return len(data)
 
 
 # ---- reading ----

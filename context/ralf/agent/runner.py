@@ -22,18 +22,6 @@ _MOST_OUTAGES = 3  # of the engine in one attempt; then the handler's own error 
 NO_DECISION = "the handler returned without a decision: continue_with, complete, fail or pause"
 
 
-class Limits(NamedTuple):
-    """When a step is given up, apart from its failures.
-
-    max_iterations  that may begin; max_duration: seconds after the run's first record in which one may begin
-    max_losses      deaths of the process that one iteration may cost; then the iteration itself is taken for the cause
-    """
-
-    max_iterations: int | None
-    max_duration: float | None
-    max_losses: int | None
-
-
 def run_agent(
     handler: Callable[[AgentRun], object],
     run: str,
@@ -132,7 +120,7 @@ def opened(
     if max_duration is not None:
         seconds(max_duration, "max_duration")
     agent = AgentRun(run, step, retry=retry or Retry(), **options)
-    return agent, Driver(agent, Limits(max_iterations, max_duration, max_losses), wait=wait)
+    return agent, Driver(agent, max_iterations, max_duration, max_losses, wait=wait)
 
 
 class Attempt(NamedTuple):
@@ -146,12 +134,20 @@ class Attempt(NamedTuple):
 class Driver:
     """What the runner does between two calls of a handler; the callers in threads and in coroutines share it.
 
-    wait  whether delays and pauses are waited for
+    wait  whether delays and pauses are waited for; for the limits see `run_agent`
     """
 
-    def __init__(self, agent: AgentRun, limits: Limits, *, wait: bool) -> None:
+    def __init__(
+        self,
+        agent: AgentRun,
+        max_iterations: int | None,
+        max_duration: float | None,
+        max_losses: int | None,
+        *,
+        wait: bool,
+    ) -> None:
         self._agent = agent
-        self._limits = limits
+        self._limits = max_iterations, max_duration, max_losses
         self._waits = wait
         self._pause = _FIRST
         self._checked = 0  # the term whose losses were looked at

@@ -73,14 +73,7 @@ class StepLog:
 
     def look(self) -> StepState:
         """The state as the store has it now. Errors: `rows`."""
-        store = self.project.store
-        if self.head is not None:
-            with suppress(UnknownToken):  # it was rewritten, or begun anew
-                for entry in store.read(self.stream, after=self.head):
-                    RUNS_FAMILY.fold(self._rows, RUNS_FAMILY.decoded(self.stream, entry))
-                    self.head = entry.token
-                return self.state
-        return self.rows(records.step_of)
+        return self.rows(records.step_of) if self.has_moved() else self.state
 
     def has_moved(self) -> bool:
         """Whether somebody else has appended since the last look. A file that is as it was is not opened."""
