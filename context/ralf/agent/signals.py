@@ -86,22 +86,20 @@ def send_signal(
     lock = project.folder / "locks" / "signals" / f"{run}.lock"
     with fenced(run), locks.locked(lock, f"{run}: its inbox"):
         while True:
-            head = project.store.head(stream)
-            before = _newest(project, stream, head)
-            told = {**tree, "n": before + 1, "at": records.time_text(time.time())}
-            record = records.line_of(told)
+            newest = _newest(project, run)
+            told = {**tree, "n": newest.number + 1 if newest else 1, "at": records.time_text(time.time())}
+            line, head = records.line_of(told), newest.token if newest else None
             try:
-                token = project.store.append(stream, record, id=str(tree["id"]), after=head)
+                token = project.store.append(stream, line, id=str(tree["id"]), after=head, is_new=id is None)
             except Conflict:
                 continue
             return signal_of(project, _parsed(run, project.store.entry(stream, token)))
 
 
-def _newest(project: Project, stream: str, head: Token | None) -> int:
-    """The number of the newest signal, 0 for none."""
-    if head is None:
-        return 0
-    return _parsed(stream, project.store.entry(stream, head)).number
+def _newest(project: Project, run: str) -> Sent | None:
+    """The newest signal, None for none."""
+    entry = project.store.newest(records.inbox_of(run))
+    return _parsed(run, entry) if entry is not None else None
 
 
 def _parsed(where: str, entry: Entry) -> Sent:
@@ -124,15 +122,14 @@ def signal_of(project: Project, sent: Sent) -> Signal:
 
 def count_of(project: Project, run: str) -> int:
     """How many signals were sent to a run."""
-    stream = records.inbox_of(run)
-    return _newest(project, stream, project.store.head(stream))
+    newest = _newest(project, run)
+    return newest.number if newest else 0
 
 
 def sent_to(project: Project, run: str) -> list[Sent]:
     """All signals that were sent to a run, oldest first; not looked into. DamagedJournal, UsageError."""
     check_names(run)
-    stream = records.inbox_of(run)
-    return [_parsed(run, entry) for entry in project.store.read(stream)]
+    return [_parsed(run, entry) for entry in project.store.read(records.inbox_of(run))]
 
 
 # ---- receiving ----
@@ -187,16 +184,13 @@ class Inbox:
         return signal_of(self._project, _parsed(self._run, entry))
 
     def _renew(self) -> None:
-        store = self._project.store
-        head = store.head(self._stream)
-        if head == self._head:
-            return
-        try:
-            self._add(self._read_to)
-        except UnknownToken:
-            self._waiting = []
-            self._add(None)
-        self._head = head
+        if (head := self._project.store.head(self._stream)) != self._head:
+            try:
+                self._add(self._read_to)
+            except UnknownToken:
+                self._waiting = []
+                self._add(None)
+            self._head = head
 
     def _add(self, after: Token | None) -> None:
         for entry in self._project.store.read(self._stream, after=after):
