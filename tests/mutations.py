@@ -111,7 +111,7 @@ MUTATIONS = (
     Mutation(
         "an answered call is repeated in a run",
         "context/ralf/agent/run.py",
-        (("            if known.answer_at:\n", "            if False:\n"),),
+        (("                if known.answer_at:\n", "                if False:\n"),),
         ("test_runs",),
     ),
     Mutation(

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from inspect import isawaitable
 from typing import Any
 
-from ralf.agent.model import MAIN, RunState, Signal, seconds
-from ralf.agent.run import AgentRun, Unknown
+from ralf.agent.model import MAIN, RunState, Signal
+from ralf.agent.run import AgentRun, Steps, Unknown, advanced
 from ralf.agent.runner import opened
-
-_LEAST_PAUSE = 0.005  # seconds between the first two looks for a signal
-
-_LONGEST_TURN = 0.1  # seconds between two looks whether another task has made a call
 
 
 class AsyncAgentRun:
@@ -51,42 +47,12 @@ class AsyncAgentRun:
         self, key: str, call: Callable[[str], Awaitable[Any] | Any], *, unknown: Unknown | None = None
     ) -> Any:
         """See `AgentRun.once`. `call`, and a function that looks an answer up, may be coroutine functions."""
-        agent = self.sync
-        await asyncio.to_thread(lambda: agent.term or agent.iteration)  # claims
-        pause = _LEAST_PAUSE
-        while (end_turn := agent.take_turn(key, asyncio.current_task())) is None:
-            await asyncio.sleep(pause)
-            pause = min(1.5 * pause, _LONGEST_TURN)
-        try:
-            asked = await asyncio.to_thread(agent.begin_call, key, unknown)
-            if asked.is_answered:
-                return asked.answer
-            with agent.beating():
-                found = None
-                if asked.look_up is not None:
-                    found = await _awaited(asked.look_up(asked.idempotency_key))
-                if found is None:
-                    await asyncio.to_thread(agent.ask, asked)
-                    found = await _awaited(call(asked.idempotency_key))
-            return await asyncio.to_thread(agent.answer, asked, found)
-        finally:
-            end_turn()
+        return await _driven(self.sync.making(key, call, unknown, asyncio.current_task()))
 
     async def wait_signal(self, name: str, timeout: float) -> Signal | None:  # as in threads
         """See `AgentRun.wait_signal`."""
-        deadline = time.monotonic() + seconds(timeout, "timeout")
-        pause = _LEAST_PAUSE
-        while True:
-            has_come, signal = await asyncio.to_thread(self.sync.find_signal, name)
-            if has_come:
-                return signal
-            left = deadline - time.monotonic()
-            if left <= 0:
-                await asyncio.to_thread(self.sync.time_out, name)
-                return None
-            await asyncio.to_thread(self.sync.heartbeat)
-            await asyncio.sleep(min(pause, left))
-            pause = min(1.5 * pause, self.sync.most_pause)
+        found: Signal | None = await _driven(self.sync.waiting(name, timeout))
+        return found
 
 
 async def run_agent_async(
@@ -112,6 +78,20 @@ async def run_agent_async(
         return await asyncio.to_thread(agent.state)
     finally:
         await asyncio.shield(asyncio.to_thread(agent.close))
+
+
+async def _driven(steps: Steps) -> Any:
+    """What steps return, each of which runs in a thread; none is held by what they yield."""
+    sent = None
+    try:
+        while True:
+            has_ended, found = await asyncio.to_thread(advanced, steps, sent)
+            if has_ended:
+                return found
+            sent = await (_awaited(found()) if callable(found) else asyncio.sleep(found))
+    finally:
+        with suppress(ValueError):  # cancelled in the middle of a step, with which they end
+            steps.close()
 
 
 async def _awaited(found: Any) -> Any:

@@ -56,7 +56,6 @@ class Hold:
         self.unrecorded: list[Heard] = []
         self.unsaved: dict[str, tuple[bytes, bool]] = {}
         self.newest: tuple[int, bytes] | None = None
-        self._turn = threading.Condition(self.lock)
         self._making: dict[str, object] = {}
         self._by = by
         self._seconds = seconds
@@ -189,26 +188,20 @@ class Hold:
 
     # ---- the calls that are being made ----
 
-    def begins(self, key: str, owner: object, *, wait: bool) -> bool:
-        """Let `owner`, a thread or a task, make the call of a key, which no one else makes until `ends`. Without `wait`
-        False where somebody else is at it. UsageError where that is `owner`.
+    def begins(self, key: str, owner: object) -> bool:
+        """Let `owner`, a thread or a task, make the call of a key, which no one else makes until `ends`; False where
+        somebody else is at it. UsageError where that is `owner`.
         """
         with self.lock:
-            while (other := self._making.get(key)) is not None:
-                if other == owner:
-                    raise UsageError(self.where, f"the call {ascii(key)[:80]} is made within itself", "use another key")
-                if not wait:
-                    return False
-                self._turn.wait()
-            self._making[key] = owner
-            return True
+            if self._making.get(key) == owner:
+                raise UsageError(self.where, f"the call {ascii(key)[:80]} is made within itself", "use another key")
+            return self._making.setdefault(key, owner) == owner
 
     def ends(self, key: str, owner: object) -> None:
         """Let others make the call of a key, or see its answer."""
         with self.lock:
             if self._making.get(key) == owner:
                 del self._making[key]
-            self._turn.notify_all()
 
     # ---- losing and releasing the claim ----
 

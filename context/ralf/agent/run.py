@@ -7,8 +7,8 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Generator
+from contextlib import closing, suppress
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,6 @@ from ralf.agent.signals import signal_of
 from ralf.errors import NotFound, RalfError, RunCancelled, RunEnded, StaleLease, UnknownAnswer, UsageError
 from ralf.storage.engine_calls import fenced
 from ralf.text import cleaning
-from ralf.text.frozen import dataclass
 from ralf.text.patterns import regex
 
 Root = str | os.PathLike[str] | None
@@ -29,29 +28,40 @@ Root = str | os.PathLike[str] | None
 Unknown = str | Callable[[str], Any]
 """What to do about a call that was asked and has no answer: "repeat", "stop", or a function that looks it up."""
 
-_LEAST_PAUSE = 0.005  # seconds between the first two looks for a signal
+_LEAST_PAUSE = 0.005  # seconds between the first two looks for a signal, or whether another one has made a call
+
+_LONGEST_TURN = 0.1  # seconds between two looks whether another one has made a call
 
 _MOST_REASON = 500  # characters
 
 _REFERENCE = regex(r"\[Result stored at (?P<run>[^/\s]+)/(?P<key>.+), [0-9]+ bytes\]")
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A call that `once` is about to make.
+Steps = Generator[Any, Any, Any]
+"""What is done in steps, between which whoever drives them does what they yield: waits seconds, or calls a function and
+sends what it returns. So threads and coroutines share them.
+"""
 
-    is_answered, answer  whether it was answered before, and how
-    repeat               how many times it was made without an answer
-    look_up              what may know the answer of such a call, None for nothing
-    """
 
-    key: str
-    idempotency_key: str
-    iteration: int
-    is_answered: bool = False
-    answer: Any = None
-    repeat: int = 0
-    look_up: Callable[[str], Any] | None = None
+def advanced(steps: Steps, sent: object = None) -> tuple[bool, Any]:
+    """Whether steps have ended, and what they return then; else what they yield."""
+    try:
+        return False, steps.send(sent)
+    except StopIteration as end:
+        return True, end.value
+
+
+def _driven(steps: Steps) -> Any:
+    sent = None
+    with closing(steps):
+        while True:
+            has_ended, found = advanced(steps, sent)
+            if has_ended:
+                return found
+            if callable(found):
+                sent = found()
+            else:
+                time.sleep(found)
 
 
 class AgentRun:
@@ -276,86 +286,60 @@ class AgentRun:
         A JSON value comes back as JSON has it: tuples as lists, keys as strings. UsageError for an answer of another
         kind. What `call` raises comes through.
         """
-        with self._turn(key):
-            asked = self.begin_call(key, unknown)
-            if asked.is_answered:
-                return asked.answer
-            with self.beating():
-                found = asked.look_up(asked.idempotency_key) if asked.look_up is not None else None
-                if found is None:
-                    self.ask(asked)
-                    found = call(asked.idempotency_key)
-            return self.answer(asked, found)
+        return _driven(self.making(key, call, unknown, threading.get_ident()))
 
-    def beating(self) -> AbstractContextManager[None]:
-        """Show signs of life from a thread, for the length of a block that may take longer than the lease."""
-        return self._hold.pulse.beating()
-
-    @contextmanager
-    def _turn(self, key: str) -> Iterator[None]:
-        """Have two threads with the same key make the call one after the other."""
+    def making(self, key: str, call: Callable[[str], Any], unknown: Unknown | None, owner: object) -> Steps:
+        """The same in steps, for `owner`: of two with the same key the second one waits for the first."""
+        policy = _checked(unknown) if unknown is not None else self._unknown
+        check_key(key, self._hold.where)
         self._claimed()
-        owner = threading.get_ident()
-        self._hold.begins(key, owner, wait=True)
+        pause = _LEAST_PAUSE
+        while not self._hold.begins(key, owner):
+            yield pause
+            pause = min(1.5 * pause, _LONGEST_TURN)
         try:
-            yield
+            with self._lock:
+                self._claimed()
+                self._hold.check_moved()
+                state = self._log.state
+                if key in self._hold.unsaved:
+                    data, is_json = self._hold.unsaved[key]
+                    self._hold.record_answer(key, data, is_json=is_json)
+                known = self._log.call(key)
+                if known.answer_at:
+                    tree = self._log.content(lambda rows: records.call_of(rows, key).answer_at, "answer")
+                    data = self._hold.unpacked(tree)
+                    return json.loads(data) if known.is_json else data
+            idempotency_key = self._idempotency_key(state, key)
+            if known.asked and policy == "stop":
+                raise UnknownAnswer(self._hold.where, key, idempotency_key)
+            with self._hold.pulse.beating():
+                answer = (yield partial(policy, idempotency_key)) if known.asked and callable(policy) else None
+                if answer is None:
+                    self._ask(key, known.asked, state.iteration)
+                    answer = yield partial(call, idempotency_key)
+            is_json = not isinstance(answer, (bytes, bytearray, memoryview))
+            data = _json(key, answer) if is_json else bytes(answer)
+            with self._lock:
+                self._check_iteration(key, state.iteration)
+                self._hold.record_answer(key, data, is_json=is_json)
+            return json.loads(data) if is_json else data
         finally:
             self._hold.ends(key, owner)
 
-    def take_turn(self, key: str, owner: object) -> Callable[[], None] | None:
-        """The same for who must not wait, of `owner`: what ends the turn, None where somebody else makes the call."""
-        return partial(self._hold.ends, key, owner) if self._hold.begins(key, owner, wait=False) else None
-
-    def begin_call(self, key: str, unknown: Unknown | None = None) -> Call:
-        """Look a call up before it is made: the first of three parts of `once`, for who makes it in another way.
-
-        UnknownAnswer for one without an answer where `unknown` is "stop".
-        """
-        policy = _checked(unknown) if unknown is not None else self._unknown
-        check_key(key, self._hold.where)
+    def _ask(self, key: str, repeat: int, iteration: int) -> None:
+        """Record that a call is about to be made."""
         with self._lock:
-            self._claimed()
-            self._hold.check_moved()
-            state = self._log.state
-            idempotency_key = self._idempotency_key(state, key)
-            if key in self._hold.unsaved:
-                data, is_json = self._hold.unsaved[key]
-                self._hold.record_answer(key, data, is_json=is_json)
-            known = self._log.call(key)
-            if known.answer_at:
-                tree = self._log.content(lambda rows: records.call_of(rows, key).answer_at, "answer")
-                data = self._hold.unpacked(tree)
-                answer = json.loads(data) if known.is_json else data
-                return Call(key, idempotency_key, state.iteration, is_answered=True, answer=answer)
-            repeat = known.asked
-            if repeat and policy == "stop":
-                raise UnknownAnswer(self._hold.where, key, idempotency_key)
-            look_up = policy if repeat and callable(policy) else None
-            return Call(key, idempotency_key, state.iteration, repeat=repeat, look_up=look_up)
-
-    def ask(self, call: Call) -> None:
-        """Record that a call is about to be made: the second part of `once`."""
-        with self._lock:
-            self._check_iteration(call)
+            self._check_iteration(key, iteration)
             self._hold.output.flush()
-            made = body("asked", key=call.key, repeat=call.repeat, **self._hold.received())
+            made = body("asked", key=key, repeat=repeat, **self._hold.received())
             self._hold.write(lambda _: made)
             self._hold.unrecorded = []
 
-    def answer(self, call: Call, answer: Any) -> Any:
-        """Record the answer of a call, and return it as it will be returned from now on: the last part of `once`."""
-        is_json = not isinstance(answer, (bytes, bytearray, memoryview))
-        data = _json(call.key, answer) if is_json else bytes(answer)
-        with self._lock:
-            self._check_iteration(call)
-            self._hold.record_answer(call.key, data, is_json=is_json)
-        return json.loads(data) if is_json else data
-
-    def _check_iteration(self, call: Call) -> None:
-        if self._claimed().iteration != call.iteration:
-            raise UsageError(
-                self._hold.where, f"the iteration ended while the call {call.key!r} was made: not recorded"
-            )
+    def _check_iteration(self, key: str, iteration: int) -> None:
+        if self._claimed().iteration != iteration:
+            what = f"the iteration ended while the call {key!r} was made: not recorded"
+            raise UsageError(self._hold.where, what)
 
     def _idempotency_key(self, state: StepState, key: str) -> str:
         name = json.dumps([state.nonce, self.run, self.step, state.iteration, key])
@@ -478,48 +462,33 @@ class AgentRun:
         A signal counts as received with the next record. After a crash or a failure, outcomes of this iteration that
         records depend on and that no saved state covers are returned again, in order; the others were never received.
         """
+        found: Signal | None = _driven(self.waiting(name, timeout))
+        return found
+
+    def waiting(self, name: str, timeout: float) -> Steps:
+        """The same in steps."""
+        check_names(name, what="signal")
         deadline = time.monotonic() + seconds(timeout, "timeout")
         pause = _LEAST_PAUSE
         while True:
-            has_come, signal = self.find_signal(name)
-            if has_come:
-                return signal
-            left = deadline - time.monotonic()
-            if left <= 0:
-                self.time_out(name)
-                return None
+            with fenced(self._hold.where), self._lock:
+                self._claimed()
+                inbox = self._hold.inbox
+                again = next((one for one in self._hold.replays if one.name == name), None)
+                if again is not None:
+                    signal = inbox.signal(again)
+                    self._hold.replays.remove(again)
+                    return signal
+                if (sent := inbox.next(name)) is not None:
+                    signal = signal_of(self._project, sent)
+                    self._hold.unrecorded.append(inbox.receive(sent))
+                    return signal
+                if (left := deadline - time.monotonic()) <= 0:
+                    self._hold.unrecorded.append(Heard(name))
+                    return None
             self.heartbeat()
-            time.sleep(min(pause, left))
-            pause = min(1.5 * pause, self.most_pause)
-
-    @property
-    def most_pause(self) -> float:
-        """Seconds between two looks for a signal, at most."""
-        return self._hold.most_pause
-
-    def find_signal(self, name: str) -> tuple[bool, Signal | None]:
-        """Whether a wait is over at once, and its outcome: the first of two parts of `wait_signal`."""
-        check_names(name, what="signal")
-        with fenced(self._hold.where), self._lock:
-            self._claimed()
-            inbox = self._hold.inbox
-            again = next((one for one in self._hold.replays if one.name == name), None)
-            if again is not None:
-                signal = inbox.signal(again)
-                self._hold.replays.remove(again)
-                return True, signal
-            sent = inbox.next(name)
-            if sent is None:
-                return False, None
-            signal = signal_of(self._project, sent)
-            self._hold.unrecorded.append(inbox.receive(sent))
-            return True, signal
-
-    def time_out(self, name: str) -> None:
-        """Take a wait as timed out: the other part of `wait_signal`."""
-        with self._lock:
-            self._claimed()
-            self._hold.unrecorded.append(Heard(name))
+            yield min(pause, left)
+            pause = min(1.5 * pause, self._hold.most_pause)
 
     # ---- output and stored results ----
 
