@@ -13,12 +13,11 @@ from ralf import project as projects
 from ralf.agent import claims, contents, records, signals, states
 from ralf.agent.model import ENDED, STATUSES, RunList, RunState, check_names
 from ralf.agent.records import Body, StepState, body
-from ralf.agent.steplog import StepLog, holder_name, prepare
+from ralf.agent.steplog import StepLog, holder_name, prepare, reason_text
 from ralf.document.index import NAME, Unusable, using
 from ralf.errors import Damaged, Fenced, RalfError, RunEnded, RunNotFound, UsageError
 from ralf.project import Project
 from ralf.storage import files
-from ralf.text import cleaning
 
 Root = str | os.PathLike[str] | None
 
@@ -28,8 +27,6 @@ EXPIRES = 30 * 86_400.0
 _DAY = 86_400.0
 
 _AT_ONCE = 50  # runs whose contents are dropped by one that begins
-
-_MOST_REASON = 500  # characters
 
 _MOST_NAMED = 5  # runs that a message names
 
@@ -66,12 +63,11 @@ def get_run(run: str, step: str | None = None, *, root: Root = None) -> RunState
     """A step of a run; None: its only one, or the one that was written last. RunNotFound names the closest runs."""
     project = projects.find(root)
     logs = _logs(project, run, step)
-    newest = max(logs, key=lambda log: log.state.at)
-    return _told(project, run, newest, _steps(project, run))
+    return _told(project, run, max(logs, key=lambda log: log.state.at))
 
 
-def _told(project: Project, run: str, log: StepLog, steps: tuple[str, ...]) -> RunState:
-    return claims.run_state(project, run, log.step, log.state, steps=steps)
+def _told(project: Project, run: str, log: StepLog) -> RunState:
+    return claims.run_state(project, run, log.step, log.state, steps=_steps(project, run))
 
 
 # ---- which runs there are ----
@@ -138,10 +134,7 @@ def retry_run(run: str, step: str | None = None, *, by: str = "", root: Root = N
         return None if state.phase == "completed" else body("retried", by=name)
 
     logs = _logs(project, run, step)
-    changed = [log for log in logs if _changed(project, log, name, partial(retried, log))]
-    if not changed:
-        raise RunEnded(logs[0].where, logs[0].state.phase or "running")
-    return _told(project, run, changed[0], _steps(project, run))
+    return _changed(project, run, logs, name, retried)
 
 
 def cancel_run(run: str, step: str | None = None, *, reason: str = "", by: str = "", root: Root = None) -> RunState:
@@ -151,32 +144,33 @@ def cancel_run(run: str, step: str | None = None, *, reason: str = "", by: str =
     project = projects.find(root)
     name = holder_name(project, by)
     logs = _logs(project, run, step)
-    words = ""
-    if reason:
-        from ralf.redact import redactor_for  # only who says why pays for it
+    words = reason_text(project, reason) if reason else ""
 
-        words = cleaning.one_line(redactor_for(project).text(cleaning.clean(reason)))[:_MOST_REASON]
-
-    def cancelled(state: StepState) -> Body | None:
+    def cancelled(_: StepLog, state: StepState) -> Body | None:
         return None if state.phase in ENDED else body("cancelled", by=name, reason=words)
 
-    changed = [log for log in logs if _changed(project, log, name, cancelled)]
+    return _changed(project, run, logs, name, cancelled)
+
+
+def _changed(
+    project: Project, run: str, logs: list[StepLog], by: str, make: Callable[[StepLog, StepState], Body | None]
+) -> RunState:
+    """Append to steps what `make` makes of their present states, None for nothing; the first that has changed.
+    RunEnded where none has.
+    """
+    changed = []
+    for log in logs:
+        prepare(project, log.stream)
+        if (before := log.write(partial(make, log), by)) is None:
+            continue
+        changed.append(log)
+        leases, holder = project.store.leases, before.holder
+        if leases is not None and holder is not None:
+            with suppress(Fenced):  # its claim is over: the next one need not wait until the holder notices
+                leases.release(log.stream, leases.resume(log.stream, claims.told(holder.by, holder.writer)))
     if not changed:
-        raise RunEnded(logs[0].where, logs[0].state.phase)
-    return _told(project, run, changed[0], _steps(project, run))
-
-
-def _changed(project: Project, log: StepLog, by: str, make: Callable[[StepState], Body | None]) -> bool:
-    """Append what `make` makes of a step's present state, None for nothing; whether there was something."""
-    prepare(project, log.stream)
-    holder = log.state.holder
-    if not log.write(make, by):
-        return False
-    leases = project.store.leases
-    if leases is not None and holder is not None:
-        with suppress(Fenced):  # its claim is over: the next one need not wait until the holder notices
-            leases.release(log.stream, leases.resume(log.stream, claims.told(holder.by, holder.writer)))
-    return True
+        raise RunEnded(logs[0].where, logs[0].state.phase or "running")
+    return _told(project, run, changed[0])
 
 
 def forget_run(run: str, *, root: Root = None) -> int:

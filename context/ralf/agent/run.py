@@ -18,9 +18,9 @@ from ralf.agent.hold import Hold
 from ralf.agent.model import MAIN, Retry, RunState, SavedState, Signal, at_least_one, check_key, check_names, seconds
 from ralf.agent.records import Heard, StepState, body
 from ralf.agent.signals import signal_of
+from ralf.agent.steplog import reason_text
 from ralf.errors import NotFound, RalfError, RunCancelled, RunEnded, StaleLease, UnknownAnswer, UsageError
 from ralf.storage.engine_calls import fenced
-from ralf.text import cleaning
 from ralf.text.patterns import regex
 
 Root = str | os.PathLike[str] | None
@@ -31,8 +31,6 @@ Unknown = str | Callable[[str], Any]
 _LEAST_PAUSE = 0.005  # seconds between the first two looks for a signal, or whether another one has made a call
 
 _LONGEST_TURN = 0.1  # seconds between two looks whether another one has made a call
-
-_MOST_REASON = 500  # characters
 
 _REFERENCE = regex(r"\[Result stored at (?P<run>[^/\s]+)/(?P<key>.+), [0-9]+ bytes\]")
 
@@ -384,7 +382,7 @@ class AgentRun:
         with self._lock:
             self._claimed()
             self._hold.output.flush(whole=True)
-            words = self._words(reason)
+            words = reason_text(self._project, reason)
             self._hold.write(lambda state: body("dead", reason=words, attempts=state.attempt))
             self._hold.let_go()
 
@@ -414,7 +412,7 @@ class AgentRun:
             self._hold.output.flush(whole=True)
             self._tidy()
             output_tree, state_tree = self._hold.pack(output), self._hold.pack(state)
-            words = self._words(reason) if reason else ""
+            words = reason_text(self._project, reason) if reason else ""
             # What was heard and is part of no state was not received: whoever tries again waits for it again.
             more = self._hold.received() if decision in ("continue", "complete") else {}
             self._hold.write(
@@ -438,12 +436,6 @@ class AgentRun:
                 self._hold.let_go()
             else:
                 self._hold.begin_iteration()
-
-    def _words(self, reason: str) -> str:
-        """What somebody says, as it is recorded: on one line, without control characters and secrets."""
-        from ralf.redact import redactor_for  # only who fails pays for it
-
-        return cleaning.one_line(redactor_for(self._project).text(cleaning.clean(str(reason))))[:_MOST_REASON]
 
     def result(self) -> bytes | None:
         """The output of `complete`; None for a step that has not completed. Claims nothing."""

@@ -29,7 +29,7 @@ LEAST = 32 << 20
 MOST = 128 << 20
 """Bytes by which they grow at most between two looks."""
 
-_WEIGHT = 256  # bytes of contents whose rewriting takes as long as that of a record without any
+_WEIGHT = 2 << 10  # bytes of contents whose rewriting takes as long as that of a record without any
 
 _GRACE = 60.0  # seconds after a blob was put in which it stays: a record that names it may be on its way
 

@@ -25,6 +25,8 @@ _MOST_BEHIND = 8  # records by which the index may be behind who writes them: a 
 
 _MOST_TRIES = 100  # at a stream that somebody else writes to, or rewrites
 
+_MOST_REASON = 500  # characters
+
 T = TypeVar("T")
 
 
@@ -113,21 +115,21 @@ class StepLog:
 
     # ---- writing ----
 
-    def write(self, make: Callable[[StepState], Body | None], writer: str) -> bool:
-        """Append the record that `make` makes of the state, None for none; whether there was one. Made anew where
-        somebody else was first. Busy.
+    def write(self, make: Callable[[StepState], Body | None], writer: str) -> StepState | None:
+        """Append the record that `make` makes of the state, None for none, and return the state before it. Made anew
+        where somebody else was first. Busy.
         """
         id_ = os.urandom(8).hex()
         for _ in range(_MOST_TRIES):
-            made = make(self.state)
-            if made is None:
-                return False
+            before = self.state
+            if (made := make(before)) is None:
+                return None
             try:
                 self.append(made, writer, id_)
             except Conflict:
                 self.look()
             else:
-                return True
+                return before
         raise Busy(self.where, "is written to faster than it can be changed", "try again")
 
     def append(self, body: Body, writer: str, id_: str) -> StepState:
@@ -180,3 +182,10 @@ def holder_name(project: Project, by: str = "") -> str:
     if not name:
         raise UsageError("by", "a holder needs a name")
     return name
+
+
+def reason_text(project: Project, reason: object) -> str:
+    """What somebody says, as it is recorded: on one line, without control characters and secrets."""
+    from ralf.redact import redactor_for  # only who says something pays for it
+
+    return cleaning.one_line(redactor_for(project).text(cleaning.clean(str(reason))))[:_MOST_REASON]
