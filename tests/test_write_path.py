@@ -258,6 +258,28 @@ def test_a_process_forked_while_a_thread_writes_keeps_the_lock_from_nobody(tmp_p
         os.waitpid(child, 0)
 
 
+def test_a_process_forked_while_a_lock_file_is_opened_or_closed_inherits_none(tmp_path: Path) -> None:
+    ended = threading.Event()
+
+    def write() -> None:
+        while not ended.is_set():
+            with locks.locked(tmp_path / "r.lock", "r"):
+                pass
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    inherited = 0
+    for _ in range(40):
+        child = os.fork()
+        if not child:
+            names = [os.path.realpath(f"/proc/self/fd/{one}") for one in os.listdir("/proc/self/fd")]
+            os._exit(any(name.endswith("r.lock") for name in names))
+        inherited += os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    ended.set()
+    writer.join()
+    assert inherited == 0
+
+
 def test_a_process_forked_by_who_is_killed_while_writing_keeps_the_lock_from_nobody(tmp_path: Path) -> None:
     lock = tmp_path / "locks" / "r.lock"
     read, write = os.pipe()

@@ -6,6 +6,7 @@ import fcntl
 import os
 import re
 import time
+from _thread import RLock
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,6 +21,8 @@ _POLL = 0.005  # seconds between two looks of who can only look
 
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
+_forking = RLock()  # held while a lock file is opened or closed, and by who forks: a fork knows all that it inherits
+
 _opened: set[LockFile] = set()
 
 
@@ -27,8 +30,9 @@ class LockFile:
     """An open lock file (made if missing) of this process alone: it is closed in a fork."""
 
     def __init__(self, path: Path) -> None:
-        self._descriptor = os.open(path, _FLAGS, 0o600)
-        _opened.add(self)
+        with _forking:
+            self._descriptor = os.open(path, _FLAGS, 0o600)
+            _opened.add(self)
 
     def is_free(self) -> bool:
         """Take the lock if no one holds it; whether it was taken."""
@@ -44,11 +48,12 @@ class LockFile:
 
     def close(self) -> None:
         """Release the lock, even if a process that was forked in another way has the file open, too."""
-        if self in _opened:
-            try:
-                fcntl.flock(self._descriptor, fcntl.LOCK_UN)
-            finally:
-                self.drop()
+        with _forking:
+            if self in _opened:
+                try:
+                    fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+                finally:
+                    self.drop()
 
     def drop(self) -> None:
         """Close the file only. In a fork that releases nothing: the lock belongs to the parent."""
@@ -140,6 +145,7 @@ def _drop_all() -> None:
     """Close the lock files of the process that this one was forked from."""
     for lock in tuple(_opened):
         lock.drop()
+    _forking.release()
 
 
-os.register_at_fork(after_in_child=_drop_all)
+os.register_at_fork(before=_forking.acquire, after_in_parent=_forking.release, after_in_child=_drop_all)
