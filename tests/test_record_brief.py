@@ -253,7 +253,7 @@ def test_a_check_whose_status_is_hidden_shows_its_last_line():
     assert f"`mypy | head`: {said}" in section(brief(session), "Since")
     state = section(brief(session.typed("and now?")), "State")
     assert f"`mypy | head` 08:03: {said}" in state
-    assert "exit status not shown, its last line: ok tests/a.py: `pytest` 08:02" in state
+    assert "exit status not shown, its last line: ok tests/a.py: `pytest | head` 08:02" in state
 
 
 def test_a_push_that_was_forced_is_called_so():

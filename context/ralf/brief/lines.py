@@ -97,7 +97,7 @@ def check(run: Run, day: str, *, lines: int) -> str:
         if len(step.checks) == 1 and step.lines and step.outcome in ("ok", "passed by output")
         else ""
     )
-    ran = command(_CHANGES_FOLDER.sub("", step.object))
+    ran = command(_typed(step))
     text = f"- check {ran} {clock(step.at, day)}: {outcome(step)}{last}{_by(step.agent)}"
     if run.passed_in_part:
         text += f"; a later run over other paths or with another filter was ok ({clock(run.passed_in_part, day)})"
@@ -107,14 +107,21 @@ def check(run: Run, day: str, *, lines: int) -> str:
     return "\n".join([text, *(f"    {line}" for line in shown)])
 
 
+def _typed(step: Step) -> str:
+    """The command of a step, without the folder that it goes to first."""
+    return _CHANGES_FOLDER.sub("", step.object)
+
+
 def passing(runs: Sequence[Run], day: str) -> str:
     """The checks that did not fail, in one line."""
     words = {"ok": "passed", "passed by output": "passed by output"}
     groups: dict[str, list[str]] = {}
     for run in runs:
         after = " (edited after it)" if run.edited else ""
+        # The key of one of several checks leaves out what does not tell it from others: no command that anybody ran.
+        ran = command(_typed(run.step), 60) if len(run.step.checks) == 1 else one_line(run.key)
         groups.setdefault(words.get(run.step.outcome, outcome(run.step)), []).append(
-            f"{command(run.key, 60)} {clock(run.step.at, day)}{after}"
+            f"{ran} {clock(run.step.at, day)}{after}"
         )
     return "\n".join(f"- {word}: {', '.join(each)}" for word, each in groups.items())
 
