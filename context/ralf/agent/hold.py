@@ -297,17 +297,23 @@ class Hold:
             raise
         return self.log.state
 
+    def record(self, make: Callable[[StepState], Body]) -> StepState:
+        """The same of a record that depends on what was heard, behind the output so far."""
+        self.output.flush()
+        heard = self.received()
+        state = self.write(lambda before: {**make(before), **heard})
+        self.unrecorded = []
+        return state
+
     def record_answer(self, key: str, data: bytes, *, is_json: bool) -> None:
         """Record the answer of a call. Where the engine is away it is kept: who makes the call again gets it then."""
         try:
-            self.output.flush()
-            made = body("answered", key=key, answer=self.pack(data), is_json=is_json, **self.received())
-            self.write(lambda _: made)
+            made = body("answered", key=key, answer=self.pack(data), is_json=is_json)
+            self.record(lambda _: made)
         except Fenced:
             self.unsaved[key] = data, is_json
             raise
         self.unsaved.pop(key, None)
-        self.unrecorded = []
 
     @property
     def most_pause(self) -> float:
@@ -354,8 +360,9 @@ class Hold:
 
     def received(self) -> dict[str, Any]:
         """The outcomes of waits that the next record depends on, and the position in the inbox behind them."""
-        position = self._inbox.position._asdict() if self.unrecorded and self._inbox is not None else None
-        return {"heard": list(self.unrecorded), "inbox": position}
+        if not self.unrecorded or self._inbox is None:
+            return {}
+        return {"heard": list(self.unrecorded), "inbox": self._inbox.position._asdict()}
 
     def ahead(self) -> tuple[Heard, ...]:
         """Signals that were received before a crash and not returned again yet: a state cannot cover them."""

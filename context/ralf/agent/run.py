@@ -248,11 +248,8 @@ class AgentRun:
         """
         with self._lock:
             self._claimed()
-            self._hold.output.flush()
-            tree = contents.pack(self._project.store, state, self._hold.where)
-            more = {"ahead": self._hold.ahead(), **self._hold.received()}
-            made = self._hold.write(lambda before: body("saved", number=before.states + 1, state=tree, **more))
-            self._hold.unrecorded = []
+            tree, ahead = self._hold.pack(contents.checked(state, self._hold.where)), self._hold.ahead()
+            made = self._hold.record(lambda before: body("saved", number=before.states + 1, state=tree, ahead=ahead))
             self._hold.keep_newest(state)
             self._tidy()
             return made.states
@@ -329,10 +326,7 @@ class AgentRun:
         """Record that a call is about to be made."""
         with self._lock:
             self._check_iteration(key, iteration)
-            self._hold.output.flush()
-            made = body("asked", key=key, repeat=repeat, **self._hold.received())
-            self._hold.write(lambda _: made)
-            self._hold.unrecorded = []
+            self._hold.record(lambda _: body("asked", key=key, repeat=repeat))
 
     def _check_iteration(self, key: str, iteration: int) -> None:
         if self._claimed().iteration != iteration:
