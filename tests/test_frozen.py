@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import inspect
 import pickle
+import typing
 from typing import Any
 
 import pytest
@@ -92,3 +93,27 @@ def test_values_survive_pickling() -> None:
 
     fact = PathFact("a.py", did={"read": 2})
     assert pickle.loads(pickle.dumps(fact)) == fact  # noqa: S301 - its own
+
+
+def named(base: Any) -> Any:
+    class Span(base.NamedTuple):
+        """A part."""
+
+        start: int
+        end: int = 0
+
+        @property
+        def size(self) -> int:
+            return self.end - self.start
+
+    return Span
+
+
+def test_a_named_tuple_is_one_of_the_standard_library() -> None:
+    ours, theirs = named(frozen), named(typing)
+    for made in (ours, theirs):
+        value = made(2, end=5)
+        assert (value, value.size, value._replace(end=3), made(1)) == ((2, 5), 3, (2, 3), (1, 0))
+    seen = ("__doc__", "__name__", "__qualname__", "__module__", "_fields", "_field_defaults", "__match_args__")
+    assert [getattr(ours, name) for name in seen] == [getattr(theirs, name) for name in seen]
+    assert repr(ours(1)) == repr(theirs(1))

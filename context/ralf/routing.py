@@ -7,7 +7,7 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from ralf import environment, extensions
 from ralf.errors import Busy, Damaged, RouteNotFound, UsageError
@@ -15,6 +15,7 @@ from ralf.project import Project, find as find_project
 from ralf.storage import files, git_files, journal, shared_files
 from ralf.storage.files import content_of, open_single_link
 from ralf.text import cleaning, digests
+from ralf.text.frozen import NamedTuple
 from ralf.text.patterns import regex
 
 DEFAULT = "default"

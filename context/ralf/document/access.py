@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from ralf.document import place as places
 from ralf.document.family import Family
@@ -18,6 +18,7 @@ from ralf.document.state import State, caught_up, digest_of
 from ralf.errors import DamagedJournal
 from ralf.storage import durable, locks
 from ralf.storage.journal import Save, Store
+from ralf.text.frozen import NamedTuple
 
 _MOST_TRIES = 8  # at a file that is saved again and again
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from ralf.document.record import Record
 from ralf.document.rows import Rows
 from ralf.storage.journal import Entry
+from ralf.text.frozen import NamedTuple
 
 
 class Stamp(NamedTuple):

@@ -15,11 +15,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from ralf.document.rows import Source
 from ralf.storage import files
 from ralf.storage.files import open_single_link
+from ralf.text.frozen import NamedTuple
 
 NAME = "index.db"
 

@@ -6,13 +6,14 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ralf.document.family import Parsed
 from ralf.document.place import Place
 from ralf.document.state import State, digest_of, state_at
 from ralf.errors import Damaged, DamagedJournal, NotFound
 from ralf.storage.journal import Store
+from ralf.text.frozen import NamedTuple
 
 OURS, EDITED, NEW, DAMAGED, HALF = "ours", "edited", "new", "damaged", "half"
 

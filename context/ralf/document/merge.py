@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ralf.document.tree import Tree
+from ralf.text.frozen import NamedTuple
 
 Change = dict[str, Any]
 """What became of one place; `at` is a path of keys, in which a list item has the name by which it is found again.

@@ -6,11 +6,12 @@ import json
 import os
 import time
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from ralf.errors import MEND_JOURNAL, DamagedJournal
 from ralf.storage.journal import MALFORMED, Entry, Save
 from ralf.text import digests
+from ralf.text.frozen import NamedTuple
 
 VERSION = 1
 

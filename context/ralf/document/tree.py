@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from operator import attrgetter
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar
 
-from ralf.text.frozen import MISSING, fields, is_frozen
+from ralf.text.frozen import MISSING, NamedTuple, fields, is_frozen
 
 T = TypeVar("T")
 

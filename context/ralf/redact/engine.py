@@ -11,8 +11,9 @@ from importlib.util import find_spec
 from math import log2
 from pathlib import Path
 from re import _constants as constants, _parser as parser  # type: ignore[attr-defined]  # no other module parses them
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from ralf.text.frozen import NamedTuple
 from ralf.text.patterns import regex
 
 # RE2 is a compiled dependency, and not every platform has a build of it (musl has none). Without it `available()` is

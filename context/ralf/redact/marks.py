@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from ralf.redact.engine import Hit
+from ralf.text.frozen import NamedTuple
 from ralf.text.patterns import regex
 
 MARKER = regex(r"\[REDACTED:([a-z0-9-]{1,40}):([0-9a-f]{8})\]")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ralf.document import yaml_text
 from ralf.document.tree import to_tree
 from ralf.model import ActiveWork, Decision, RouteContext, Tombstone
 from ralf.text import digests, tokens
-from ralf.text.frozen import replace
+from ralf.text.frozen import NamedTuple, replace
 from ralf.text.patterns import regex
 
 # ---- tombstones: a hash of a decision's words ----

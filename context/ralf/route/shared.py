@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ralf import environment
 from ralf.document.record import now
@@ -22,7 +22,7 @@ from ralf.storage.journal import MALFORMED
 from ralf.storage.shared_files import SharedFile
 from ralf.text import digests
 from ralf.text.cleaning import clean, one_line, trimmed
-from ralf.text.frozen import replace
+from ralf.text.frozen import NamedTuple, replace
 from ralf.text.patterns import regex
 
 KINDS = ("decision", "drop", "edit", "handover", "revert")

@@ -16,7 +16,7 @@ from ralf.document.state import digest_of
 from ralf.errors import RalfError
 from ralf.model import RouteContext
 from ralf.project import Project
-from ralf.route import archive, edits, fold, load, shared
+from ralf.route import archive, edits, fold, load
 from ralf.route.family import context_of, document_of
 from ralf.storage import journal
 from ralf.storage.journal import Save, Token
@@ -132,6 +132,8 @@ class RouteWriter:
 
     def _share_newest(self) -> None:
         """Share what a writer has recorded that was killed before it did."""
+        from ralf.route import shared
+
         newest = journal.newest(self._project.store, self._route) if self.token is not None else None
         if newest is None or newest.kind not in shared.KINDS or newest.revision != self.context.revision:
             return
@@ -142,8 +144,12 @@ class RouteWriter:
     def _share(self, kind: str, before: RouteContext) -> None:
         """Share what the newest record has changed; it is durable whatever becomes of that."""
         project = self._project
+        if not project.git.shares():
+            return
+        from ralf.route import shared  # few stores share
+
         try:
-            if kind in shared.KINDS and project.git.shares():
+            if kind in shared.KINDS:
                 shared.publish(project, self._route, self.context.revision, before, self.context)
         except (OSError, RalfError) as error:
             what = f"{error}: what was recorded is not shared yet; the next write shares it"

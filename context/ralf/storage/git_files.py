@@ -9,11 +9,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ralf import environment
 from ralf.errors import UsageError
 from ralf.storage.files import content_of
+from ralf.text.frozen import NamedTuple
 
 if TYPE_CHECKING:
     import subprocess

@@ -12,11 +12,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from ralf.errors import MEND_JOURNAL, DamagedJournal
 from ralf.text import digests
-from ralf.text.frozen import dataclass, field
+from ralf.text.frozen import NamedTuple, dataclass, field
 
 # ---- the port ----
 

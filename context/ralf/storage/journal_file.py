@@ -10,12 +10,12 @@ import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 from ralf.errors import MEND_JOURNAL, DamagedJournal, UnknownToken
 from ralf.storage import durable, files
 from ralf.storage.journal import Entry, Token
 from ralf.text import digests
+from ralf.text.frozen import NamedTuple
 from ralf.text.patterns import regex
 
 # ---- a line: a record in its frame, with its id, its length, and sums of both ----

@@ -7,13 +7,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ralf.storage import durable, files
 from ralf.storage.files import content_of
 from ralf.storage.journal import MALFORMED
 from ralf.text import cleaning, digests
 from ralf.text.cleaning import clean, one_line, trimmed
+from ralf.text.frozen import NamedTuple
 from ralf.text.patterns import regex
 
 FOLDER = "shared"

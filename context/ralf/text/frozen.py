@@ -3,10 +3,13 @@
 The standard library loads `inspect`, and compiles six methods for each class. Here one is compiled, `__init__`, when a
 class gets its first value; all classes share the others. `fields` and `replace` are for these classes alone. What the
 standard library knows of a dataclass, for `asdict` or `is_dataclass`, is made when it is first asked for.
+
+And named tuples, as those of `typing`, which compiles each annotation: a first `compile` takes a start 2 ms.
 """
 
 from __future__ import annotations
 
+from collections import namedtuple
 from operator import attrgetter
 from reprlib import recursive_repr
 from typing import TypeVar
@@ -26,9 +29,20 @@ if TYPE_CHECKING:
         fields as fields,
         replace as replace,
     )
-    from typing import Any, NoReturn
+    from typing import Any, NamedTuple as NamedTuple, NoReturn
 else:
     MISSING = object()
+
+    class _Named(type):
+        def __new__(cls, name: str, _: tuple[type, ...], namespace: dict[str, Any]) -> type:
+            own = namespace["__annotations__"]
+            defaults = [namespace[one] for one in own if one in namespace]
+            made = namedtuple(name, own, defaults=defaults, module=namespace["__module__"])
+            for key in namespace.keys() - own.keys() - {"__module__", "__classcell__"}:
+                setattr(made, key, namespace[key])
+            return made
+
+    NamedTuple = type.__new__(_Named, "NamedTuple", (), {})
 
     def dataclass(*, frozen: bool, slots: bool = False, eq: bool = True) -> Callable[[type], Any]:
         """`dataclasses.dataclass` of a class that is frozen; pickles of it work."""
