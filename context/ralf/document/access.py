@@ -166,7 +166,8 @@ def _content(place: Place) -> tuple[bytes, str]:
 class Writer:
     """One write to a document whose lock is held: `absorb`, any number of `append`, `put`, `keep`.
 
-    file      what the file is, once it was looked at; content: its bytes, unread: why they cannot be read
+    file      what the file is, once it was looked at; content: its bytes, digest: their sha256, unread: why they cannot
+              be read
     absorbed  the bodies of the records that absorbed edits, and whether an earlier save of the same version was
     warnings  what failed once a record was durable, and what is to be said of the file
     is_left   whether the file is to stay as it is
@@ -180,6 +181,7 @@ class Writer:
         self._displaced = self.state.displaced
         self.file = Judged(OURS)
         self.content, self.unread = b"", ""
+        self._digest = ""  # of the content, once it is asked for
         self.absorbed: list[tuple[Body, bool]] = []
         self.is_left = False
         self._has_secrets = False  # whether what was absorbed has
@@ -227,7 +229,7 @@ class Writer:
     def put(self) -> None:
         """Make the file show the state, whatever is saved into it meanwhile."""
         for _ in range(_MOST_TRIES):
-            if self.is_left or self._put(self.content):
+            if self.is_left or self._put():
                 return
             self._look()
         self._leave(f"{self._document.place.file}: changes faster than it can be written; {_LATER}")
@@ -235,6 +237,13 @@ class Writer:
     def keep(self) -> None:
         """Leave in the index what changed."""
         self.state.keep(self._document.stream, self._index)
+
+    @property
+    def digest(self) -> str:
+        """See above."""
+        if not self._digest:
+            self._digest = digest_of(self.content)
+        return self._digest
 
     def accept(self) -> None:
         """Know the file as one whose content the journal has: the user has looked at it."""
@@ -250,6 +259,7 @@ class Writer:
         """Absorb what lies in the file's place."""
         place = self._document.place
         self.content, self.unread = _content(place)
+        self._digest = ""
         if self.unread:
             self._leave(f"{place.file}: {self.unread}: left as it is; {_KEPT}")
             return
@@ -261,7 +271,7 @@ class Writer:
         """Record what somebody changed in a file. What was displaced, and cannot be absorbed, is kept beside it."""
         document = self._document
         accept = self._accept and displaced is None
-        if digest_of(content) == self.state.render:
+        if (self.digest if displaced is None else digest_of(content)) == self.state.render:
             return Judged(OURS)
         found = judge(
             document.place, self.state, document.store, document.stream, content, accept=accept, displaced=displaced
@@ -282,9 +292,9 @@ class Writer:
         self._has_secrets |= bool(is_new and text.encode() != content)
         return found
 
-    def _put(self, known: bytes) -> bool:
+    def _put(self) -> bool:
         """Put the file; False where somebody has saved another one meanwhile, which lies at `prev` now."""
-        place, shown = self._document.place, self.state.shown()
+        place, shown, known, before = self._document.place, self.state.shown(), self.content, self.digest
         if shown == known:
             return True
         try:
@@ -293,9 +303,10 @@ class Writer:
         except OSError as error:  # unwritable, full: the record is durable
             self._leave(f"{place.file}: {error.strerror}; {_LATER}")
             return True
-        self.content = shown
+        self.content, self._digest = shown, ""
         judged = self._absorb(found, place.prev) if found and found != known else Judged(OURS)
-        self.state.has_displaced(digest_of(found) if found and judged.status != HALF else "")
+        digest = before if found == known else digest_of(found)
+        self.state.has_displaced(digest if found and judged.status != HALF else "")
         if self._has_secrets:
             durable.removed(places.all_displaced(place))
         return self.state.shown() == shown

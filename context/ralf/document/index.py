@@ -158,8 +158,9 @@ class Index:
                     self._db.execute("delete from row where name = ?", (name,))
                 elif text is None or _place(text) != [before, self._turns.get(name)]:
                     return
-                self._db.executemany("delete from row where name = ? and key = ?", [(name, key) for key in changed])
-                self._db.executemany("insert into row values(?, ?, ?)", rows)
+                gone = [(name, key) for key, value in changed.items() if value is None]
+                self._db.executemany("delete from row where name = ? and key = ?", gone)
+                self._db.executemany("insert or replace into row values(?, ?, ?)", rows)
                 if beside is not None:
                     beside(self._db)
                 turn = self._turns[name] = _place(text)[1] + 1 if text else 1

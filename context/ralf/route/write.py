@@ -114,7 +114,7 @@ class RouteWriter:
 
     def close(self) -> None:
         """Render the file if it is behind the journal."""
-        if digest_of(self._writer.content) != self._writer.state.render:
+        if self._writer.digest != self._writer.state.render:
             with suppress(OSError):  # the write itself has reported its error
                 self.render_file()
 
