@@ -126,14 +126,14 @@ def writes(version: Version, root: Path) -> tuple[float, float]:
 def calls_of_a_write(version: Version, root: Path) -> tuple[float, float]:
     """System calls and fsyncs of one more decision in a standing process, as strace counts them."""
     counts = []
-    for number in (10, 30):
+    for number in (10, 110):
         report = version.folder / "strace"
         command = ["strace", "-f", "-o", str(report), version.python, "-c", WRITES, str(root), "traced", str(number)]
         subprocess.run(command, env=version.environment, cwd="/", check=True, capture_output=True)
         lines = report.read_text(errors="replace").splitlines()
         counts.append((len(lines), sum(bool(re.search(r" f(?:data)?sync\(", line)) for line in lines)))
     (few, few_syncs), (many, many_syncs) = counts
-    return (many - few) / 20, (many_syncs - few_syncs) / 20
+    return (many - few) / 100, (many_syncs - few_syncs) / 100
 
 
 def together(version: Version, root: Path, documents: int, writes: int = 100) -> float:

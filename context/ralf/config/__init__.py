@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ralf import environment
 from ralf.document.yaml_text import meaning
 from ralf.errors import Damaged, UsageError
+from ralf.storage import registry
 from ralf.storage.files import content_of
 from ralf.text import digests
 from ralf.text.frozen import dataclass, fields
@@ -232,6 +233,9 @@ def load(path: Path) -> Config:
     OSError where the disk or the process has failed, and not the file.
     """
     try:
+        stamp, before = registry.stamp_if_settled(os.lstat(path)), _loaded.get(path)
+        if stamp and before is not None and before[0] == stamp:
+            return before[1]
         text = decoded(path, content_of(path, most=_MOST))
     except FileNotFoundError:
         return Config()
@@ -239,7 +243,12 @@ def load(path: Path) -> Config:
         if error.errno in _OF_THE_DISK:
             raise
         raise Damaged(path, f"cannot be read: {error.strerror}", _HINT) from None
-    return parse(path, text)
+    _loaded[path] = stamp, parse(path, text)
+    return _loaded[path][1]
+
+
+_loaded: dict[Path, tuple[tuple[int, ...], Config]] = {}
+"""What files said, with their stamps: a standing process reads one again once it is another."""
 
 
 def parse(path: Path, text: str) -> Config:

@@ -169,10 +169,13 @@ by the kernel's clock, and elsewhere, as no file system has a coarser one.
 
 def settled_stamp(path: str | Path) -> tuple[int, ...]:
     """What changes with a file; () for none, and where it was changed so lately that one more change may not show."""
-    try:
-        found = os.lstat(path)
-    except OSError:
-        return ()
+    with suppress(OSError):
+        return stamp_if_settled(os.lstat(path))
+    return ()
+
+
+def stamp_if_settled(found: os.stat_result) -> tuple[int, ...]:
+    """The same of a file whose status is known."""
     changed = max(found.st_mtime_ns, found.st_ctime_ns)
     if changed > time.time_ns() - (_FINE if changed % 1_000_000 else _COARSE):
         return ()
