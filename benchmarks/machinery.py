@@ -123,6 +123,10 @@ def writes(version: Version, root: Path) -> tuple[float, float]:
     return statistics.median(one for one, _ in pairs), statistics.median(one for _, one in pairs)
 
 
+_OF_THE_PROGRAM = re.compile(r"^\d+ +(?:write\(1, |clock_gettime\()")
+"""Calls by which the program that writes measures and prints."""
+
+
 def calls_of_a_write(version: Version, root: Path) -> tuple[float, float]:
     """System calls and fsyncs of one more decision in a standing process, as strace counts them."""
     counts = []
@@ -130,7 +134,7 @@ def calls_of_a_write(version: Version, root: Path) -> tuple[float, float]:
         report = version.folder / "strace"
         command = ["strace", "-f", "-o", str(report), version.python, "-c", WRITES, str(root), "traced", str(number)]
         subprocess.run(command, env=version.environment, cwd="/", check=True, capture_output=True)
-        lines = report.read_text(errors="replace").splitlines()
+        lines = [line for line in report.read_text(errors="replace").splitlines() if not _OF_THE_PROGRAM.search(line)]
         counts.append((len(lines), sum(bool(re.search(r" f(?:data)?sync\(", line)) for line in lines)))
     (few, few_syncs), (many, many_syncs) = counts
     return (many - few) / 100, (many_syncs - few_syncs) / 100
