@@ -310,7 +310,7 @@ def _connected(path: Path) -> _Open:
         "page_size = 16384",
         "journal_mode = wal",
         "synchronous = normal",
-        "wal_autocheckpoint = 512",  # 8 MB: each process that is the first to open it reads the whole log
+        "wal_autocheckpoint = 256",  # 4 MB: each process that is the first to open it reads the whole log
         "trusted_schema = off",
         "cell_size_check = on",
     ):

@@ -8,7 +8,6 @@ from typing import Any
 
 from ralf.document import merge
 from ralf.document.tree import from_tree, to_tree
-from ralf.facts.progress import combine, count_attempt, with_documents, with_run
 from ralf.model import (
     FORMAT_VERSION,
     LAYOUT,
@@ -73,6 +72,8 @@ def _changed(context: RouteContext, record: Record) -> RouteContext:
 
 
 def _checkpoint(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
+    from ralf.facts.progress import combine, count_attempt, with_documents, with_run  # a decision needs none of it
+
     context = _with_decisions(context, payload)
     header, source = context.context_checkpoint, payload.get("source", {})
     number, tokens = int(payload.get("number") or next_number(context)), int(payload.get("tokens", 0))
@@ -254,6 +255,8 @@ def _work(before: ActiveWork, now: ActiveWork) -> ActiveWork:
 
 def _attempt(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
     """Runs that wrote nothing, or of which more is known now."""
+    from ralf.facts.progress import with_run
+
     work = context.active_work
     for run in runs_of(payload):
         work = with_run(work, run, context.checkpoint_history, context.facts, Facts())
