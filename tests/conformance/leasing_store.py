@@ -103,15 +103,7 @@ class LeasingStore(MemoryStore):
         super().__init__(folder, check=check)
         self.leases = self.engine = self.engines.setdefault(folder, Engine())
 
-    def append(
-        self,
-        stream: str,
-        record: bytes,
-        *,
-        id: str,  # noqa: A002
-        after: Token | None,
-        is_new: bool = False,
-    ) -> Token:
+    def append(self, stream: str, record: bytes, *, id: str, after: Token | None, is_new: bool = False) -> Token:  # noqa: A002
         self.engine.check()
         return super().append(stream, record, id=id, after=after, is_new=is_new)
 

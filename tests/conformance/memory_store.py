@@ -49,15 +49,7 @@ class MemoryStore:
     def __init__(self, folder: Path, *, check: Callable[[Path], None] = lambda _: None) -> None:
         self._kept = self.folders.setdefault(folder, _Kept())
 
-    def append(
-        self,
-        stream: str,
-        record: bytes,
-        *,
-        id: str,  # noqa: A002
-        after: Token | None,
-        is_new: bool = False,
-    ) -> Token:
+    def append(self, stream: str, record: bytes, *, id: str, after: Token | None, is_new: bool = False) -> Token:  # noqa: A002
         if b"\n" in record:
             raise UsageError(stream, "a record is one line")
         with self._kept.lock:

@@ -25,6 +25,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NoReturn, TypeVar
 
+import frontmatter.default_handlers  # noqa: F401  # of who reads an edit: an injected failure is not to hit its import
 from tests import storekit
 from tests.clocks import slower
 from tests.faults.figures import SKIPPED as SKIPPED, Figure, size_options, told

@@ -37,6 +37,7 @@ class State:
 
     rows   of its family
     token  the place of the newest record that is folded, None before the first
+    head   what its first row says, where that is known
     """
 
     def __init__(self, family: Family, rows: Rows, token: Token | None, head: dict[str, Any] | None = None) -> None:

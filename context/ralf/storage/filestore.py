@@ -143,15 +143,7 @@ class FileStore(Blobs):
 
     # ---- writing ----
 
-    def append(
-        self,
-        stream: str,
-        record: bytes,
-        *,
-        id: str,  # noqa: A002
-        after: Token | None,
-        is_new: bool = False,
-    ) -> Token:
+    def append(self, stream: str, record: bytes, *, id: str, after: Token | None, is_new: bool = False) -> Token:  # noqa: A002
         """See `ralf.storage.journal.Store.append`."""
         if b"\n" in record or len(id) > _MAX_ID:
             raise UsageError(stream, f"a record is one line, and its id has at most {_MAX_ID} characters")

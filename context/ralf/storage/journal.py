@@ -72,15 +72,7 @@ class Store(Protocol):
 
     # ---- streams ----
 
-    def append(
-        self,
-        stream: str,
-        record: bytes,
-        *,
-        id: str,  # noqa: A002
-        after: Token | None,
-        is_new: bool = False,
-    ) -> Token:
+    def append(self, stream: str, record: bytes, *, id: str, after: Token | None, is_new: bool = False) -> Token:  # noqa: A002
         """Append one record to a stream, and return its place, once it is durable.
 
         record  one JSON object as UTF-8 without a line break

@@ -29,15 +29,7 @@ class OwnStore:
         self.put_blob, self.open_blob, self.has_blob = inner.put_blob, inner.open_blob, inner.has_blob
         self.blobs, self.drop_blob = inner.blobs, inner.drop_blob
 
-    def append(
-        self,
-        stream: str,
-        record: bytes,
-        *,
-        id: str,  # noqa: A002
-        after: Token | None,
-        is_new: bool = False,
-    ) -> Token:
+    def append(self, stream: str, record: bytes, *, id: str, after: Token | None, is_new: bool = False) -> Token:  # noqa: A002
         """Append one record with the store's id; see `Store.append`. UsageError for a stream of somebody else's."""
         try:
             return self.inner.append(stream, self.with_id(record), id=id, after=after, is_new=is_new)

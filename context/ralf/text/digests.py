@@ -1,4 +1,6 @@
-"""SHA-256 and BLAKE2b without OpenSSL: to load its library takes longer than to hash all that a command hashes."""
+"""SHA-256 and BLAKE2b, of small contents without OpenSSL: to load its library takes longer than to hash what a short
+command hashes.
+"""
 
 from __future__ import annotations
 

@@ -91,15 +91,7 @@ class NatsStore:
 
     # ---- streams ----
 
-    def append(
-        self,
-        stream: str,
-        record: bytes,
-        *,
-        id: str,  # noqa: A002
-        after: Token | None,
-        is_new: bool = False,
-    ) -> Token:
+    def append(self, stream: str, record: bytes, *, id: str, after: Token | None, is_new: bool = False) -> Token:  # noqa: A002
         _check_stream(stream)
         _check_record(stream, record)
         if not 0 < len(id) <= _LONGEST_ID:
