@@ -7,6 +7,7 @@ import pty
 import re
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -22,7 +23,7 @@ from ralf import project as projects
 from ralf.errors import Claimed, RalfError
 from ralf.tasks import claims, editing
 from ralf.tasks.model import Task
-from ralf_integrations.loop import launch, limits, meter, starts, state as states
+from ralf_integrations.loop import launch, limits, meter, starts, state as states, work
 from ralf_integrations.loop.caps import Caps
 from ralf_integrations.loop.options import Event, Options, Result
 from ralf_integrations.loop.run import Loop
@@ -441,6 +442,22 @@ def test_a_task_whose_files_a_later_one_edits_is_stale_unless_the_same_tests_pas
     third = plan.add("edited=b.py tested done", after=(second,))
     status, out = plan.run(agent=plan.client("claude"))
     assert (status, state_of(plan, first), state_of(plan, third)) == (0, "verified", "verified"), out
+
+
+def test_evidence_holds_the_files_as_the_tasks_own_agent_left_them_however_long_a_look_at_it_takes(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = plan.add("edited=a.py tested done")
+    plan.add("edited=a.py done", after=(first,))
+    looked = work.Work.renew_evidence
+
+    def slowly(self: work.Work, task: str, place: Path) -> None:
+        time.sleep(2.0)
+        looked(self, task, place)
+
+    monkeypatch.setattr(work.Work, "renew_evidence", slowly)
+    result, told = run_impatiently(plan, monkeypatch, agents=(launch.parse(plan.client("claude")),))
+    assert (result.status, state_of(plan, first)) == (1, "stale"), told
 
 
 def test_a_task_that_is_stale_at_the_end_is_verified_once_more_by_its_own_command(plan: Plan) -> None:

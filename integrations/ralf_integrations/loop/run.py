@@ -66,7 +66,7 @@ class Loop:
         self._seen: dict[str, str] = {}  # titles by task: of all that were not done when somebody looked
         self._places: dict[str, Path] = {}
         self._closing: list[tuple[Start, str, Job]] = []  # with the lease of the task that is promised
-        self._renewing: list[Job] = []  # looks at the evidence of tasks that are done
+        self._renewing: list[tuple[Start, Job]] = []  # looks at the evidence of tasks that are done
         self._done_in: dict[str, Path] = {}  # by task, the working directory of its agent
         self._recheck = Recheck(self._work, states.folder(project) / "verify.log", self._tell_check, self._place_of)
         self._is_stopped = False
@@ -118,13 +118,13 @@ class Loop:
                 self._starts.remove(start)  # not before: what goes wrong until then gives its claims back
                 self._save()
         self._close()
+        self._renewing = [one for one in self._renewing if not one[1].is_over()]
         if not self._is_stopped and (up := self._cap_of_running()):
             self._stop(f"cap reached: {up}")
         self._fill()
         self._warm()
         self._rotate()
         self._draw()
-        self._renewing = [job for job in self._renewing if not job.is_over()]
         if self._starts or self._closing or self._renewing or not (self._reason or self._is_nothing_left()):
             return True
         return self._is_rechecking()
@@ -227,7 +227,7 @@ class Loop:
     # ---- new starts ----
 
     def _fill(self) -> None:
-        free = self._options.workers - len(self._starts) - len(self._closing)
+        free = self._options.workers - len(self._starts) - len(self._closing) - len(self._renewing)
         now = time.monotonic()
         if self._reason or free <= 0 or now < self._looked + _POLL:
             return
@@ -299,7 +299,8 @@ class Loop:
         return True
 
     def _free_worker(self) -> str:
-        taken = {start.known.worker for start in self._starts} | {start.known.worker for start, _, _ in self._closing}
+        ending = (*(start for start, _, _ in self._closing), *(start for start, _ in self._renewing))
+        taken = {start.known.worker for start in (*self._starts, *ending)}
         number = 1
         while f"w{number}" in taken:
             number += 1
@@ -410,14 +411,15 @@ class Loop:
         self._tell("retry", f"{told}; again in {again}", start, state, detail=verdict.rest)
 
     def _renew_evidence(self, start: Start, state: TaskState) -> None:
-        """Look at the evidence of a task again, now that the session of its agent is checkpointed. Nothing waits for it
-        but the loop's end.
+        """Look at the evidence of a task again, now that the session of its agent is checkpointed. Its worker waits for
+        it: the next agent there may edit the same files.
         """
         task, place, work = state.task, Path(start.known.cwd), self._work
         if task.status == "completed" and work.has_context(task.context_route):
             log = str(self._logs.errors_of(start.known.name))
             with suppress(OSError):
-                self._renewing.append(Job.start(lambda: work.renew_evidence(task.id, place), log, SETTLING))
+                job = Job.start(lambda: work.renew_evidence(task.id, place), log, SETTLING)
+                self._renewing.append((start, job))
 
     def _give_up(self, task: str, lease: str, reason: str) -> None:
         """A task failed. Where that cannot be recorded, it is at least not tried again here."""
