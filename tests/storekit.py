@@ -27,6 +27,7 @@ import kit.command
 from kit.command import HANGS, Ran
 from kit.rights import as_modes_say  # noqa: F401  # tests of the store have it from here
 from ralf.checkpointing.section import Extractive, Segment, Summary
+from ralf.config import local_config
 from ralf.maintenance import ownership
 from ralf.maintenance.trust import accept_route
 from ralf.model import SHA256_DIGITS, Decision, Source
@@ -282,6 +283,20 @@ def configure(root: Path, text: str) -> Path:
     ownership.init(Project(root), share=False)
     path = context_of(root) / "config.yaml"
     path.write_text(text, encoding="utf-8")
+    return path
+
+
+def allow(path: Path, home: Path | None = None) -> Path:
+    """A file of what this machine may run, as its user has written and allowed it.
+
+    home  of the user; None: of who runs the tests
+    """
+    path.chmod(0o600)
+    with pytest.MonkeyPatch.context() as patch:
+        if home is not None:
+            patch.setenv("HOME", str(home))
+            patch.delenv("XDG_CONFIG_HOME", raising=False)
+        local_config.allow(Project(path.parents[2]), path.read_bytes())
     return path
 
 

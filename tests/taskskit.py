@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import storekit
 from ralf.errors import NotFound
 from ralf.maintenance import ownership
 from ralf.tasks import store, trust
@@ -23,8 +24,8 @@ def opted_in(folder: Path) -> Path:
 def allow(root: Path) -> None:
     """Let `verify:` commands run in a project."""
     path = store.at(root).project.local_config_file
-    path.write_text(f"project: {root}\nverify_commands: true\n")
-    path.chmod(0o600)
+    path.write_text("verify_commands: true\n")
+    storekit.allow(path)
 
 
 def accept_tasks(root: Path, *ids: str) -> None:

@@ -86,15 +86,16 @@ def test_an_agent_does_not_let_verify_commands_run(root: Path) -> None:
     assert not (root / ".autonomous" / "context" / "config.local.yaml").exists()
 
 
-def test_a_local_configuration_from_before_init_names_a_way_out_that_works(root: Path, tmp_path: Path) -> None:
+def test_a_local_configuration_from_before_init_is_allowed_by_nothing_but_a_person(root: Path, tmp_path: Path) -> None:
     project = tmp_path / "unpacked"
     local = project / ".autonomous" / "context" / "config.local.yaml"
     local.parent.mkdir(parents=True)
-    local.write_text(f"project: {project}\nverify_commands: true\n")
+    local.write_text("verify_commands: true\n")
     local.chmod(0o600)
+    ralf(project, "init")
     ran = ralf(project, "init", "--verify-commands")
-    assert ran.status == 2 and "# mine" in ran.err
-    local.write_text(f"{local.read_text()}# mine\n")
+    assert ran.status == 2 and "you have not allowed it" in ran.err
+    assert storekit.on_a_terminal(project, "context", "trust", answer="y\n")[0] == 0
     assert not ralf(project, "task", "add", "One", "--verify", "true").err
 
 

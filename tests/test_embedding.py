@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import ralf
+import storekit
 from embedder import FAILURES
 from kit.no_index import with_index_only
 from ralf.document.index import close_idle
@@ -40,13 +41,13 @@ class Set:
     def configure(self, *mode: str, timeout: int = 60, more: str = "") -> None:
         """Name the stand-in as the project's embedder."""
         line = json.dumps([sys.executable, str(PROGRAM), str(self.journal), *mode])
-        self.write(f"project: {self.root}\nembedder: {line}\nembedder_timeout: {timeout}\n{more}")
+        self.write(f"embedder: {line}\nembedder_timeout: {timeout}\n{more}")
 
     def write(self, text: str) -> None:
         """Save `config.local.yaml`."""
         path = self.root / ".autonomous" / "context" / "config.local.yaml"
         path.write_text(text)
-        path.chmod(0o600)
+        storekit.allow(path)
 
     @property
     def given(self) -> list[list[str]]:
@@ -148,9 +149,11 @@ def test_a_program_that_is_not_there_is_named(made: Set) -> None:
     assert (hits, "no-such-program-here" in warning) == ([], True)
 
 
-def test_a_file_that_does_not_name_this_project_has_no_embedder_run(made: Set) -> None:
+def test_a_file_that_its_user_has_not_allowed_has_no_embedder_run(made: Set) -> None:
     """It may have come in an archive."""
-    made.write(f"embedder: {json.dumps([sys.executable, str(PROGRAM), str(made.journal)])}\n")
+    made.configure()
+    path = made.root / ".autonomous" / "context" / "config.local.yaml"
+    path.write_text(path.read_text() + "# changed\n")
     hits, warnings = made.search()
     assert (hits, made.given) == ([], [])
     assert len(warnings) == 1

@@ -170,8 +170,8 @@ def test_a_configured_model_is_not_asked_about_sessions_that_are_taken(project: 
     """What is offered is free; the model's worker would be a child of this process that runs `touch`."""
     asked = project.root / "asked"
     project.folder.mkdir(parents=True)
-    project.local_config_file.write_text(f"project: {project.root}\nsummarizer: command\ncommand: [touch, {asked}]\n")
-    project.local_config_file.chmod(0o600)
+    project.local_config_file.write_text(f"summarizer: command\ncommand: [touch, {asked}]\n")
+    storekit.allow(project.local_config_file)
     for number in (1, 2):
         said = "Both forms of the table are read now. " * 400
         rollout(project, "2026/11/22", number, r.typed(REQUEST), r.agent(said))

@@ -317,8 +317,8 @@ def test_a_model_that_failed_three_times_is_said_to_be_switched_off_by_the_next_
     project: Path,
 ) -> None:
     here = Project(project)
-    here.local_config_file.write_text(f'project: {project}\nsummarizer: command\ncommand: ["false"]\n')
-    here.local_config_file.chmod(0o600)
+    here.local_config_file.write_text('summarizer: command\ncommand: ["false"]\n')
+    storekit.allow(here.local_config_file)
     with open_route(here, ROUTE) as writer:
         for day in (1, 2, 3):
             call = {"summarizer": "command", "called": f"2026-03-0{day}T08:00:00Z", "reason": "it is not there"}

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shutil
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
+import storekit
 from kit.git import commit, git, repository
 from ralf.config import local_config
 from ralf.config.local_config import Cap, LocalConfig
 from ralf.errors import Damaged, UsageError
+from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf.refining.command import command_of
+from storekit import context_of
 
 
 def write(folder: Path, text: str, mode: int = 0o600) -> Path:
     path = folder / "config.local.yaml"
+    folder.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     path.chmod(mode)
     return path
@@ -125,76 +131,97 @@ def test_a_daily_cap_is_tokens_or_money_or_both(text: str, cap: Cap) -> None:
     assert Cap.parse(text) == cap
 
 
+RUNS = "summarizer: command\ncommand: [touch, /tmp/owned]\n"
+
+
+def refused(root: Path) -> UsageError:
+    """The error with which a project's file is refused."""
+    with pytest.raises(UsageError, match=r"[Nn]othing in it is run") as caught:
+        local_config.local_config_of(Project(root))
+    assert str(caught.value).startswith(f"{root}/.autonomous/context/config.local.yaml: ")
+    return caught.value
+
+
 @pytest.mark.parametrize("umask", [0o022, 0o077])
 def test_a_clone_can_never_make_us_run_something(tmp_path: Path, umask: int) -> None:
     """Also under a umask that makes each file of a clone private."""
     origin = tmp_path / "origin"
-    write(store_of(origin), 'summarizer: command\ncommand: ["touch", "/tmp/owned"]\n')
+    write(store_of(origin), RUNS)
     commit(repository(origin), ".")
     old = os.umask(umask)
     try:
         git(tmp_path, "clone", "-q", origin, "clone")
     finally:
         os.umask(old)
-    with pytest.raises(UsageError, match=r"is committed|others may read"):
+    with pytest.raises(UsageError, match=r"you have not allowed it|others may read"):
         local_config.local_config_of(Project(tmp_path / "clone"))
 
 
-def test_a_bare_repository_beside_the_file_cannot_deny_that_it_is_committed(tmp_path: Path) -> None:
-    """A clone can hold one among its files: git finds it first, and it tracks nothing."""
-    folder = store_of(tmp_path)
-    write(folder, 'summarizer: command\ncommand: ["touch", "/tmp/owned"]\n')
-    git(repository(tmp_path), "add", "-f", ".")
-    for name in ("objects", "refs"):
-        (folder / name).mkdir()
-    (folder / "HEAD").write_text("ref: refs/heads/main\n")
-    (folder / "config").write_text("[core]\n\trepositoryformatversion = 0\n\tbare = true\n")
-    with pytest.raises(UsageError, match="git cannot say"):
-        local_config.local_config_of(Project(tmp_path))
-
-
-def test_where_git_cannot_say_whether_it_is_committed_nothing_is_run(tmp_path: Path) -> None:
-    write(store_of(tmp_path), "summarizer: claude\n")
-    (tmp_path / ".git").write_text("gitdir: nowhere\n")
-    with pytest.raises(UsageError, match="git cannot say"):
-        local_config.local_config_of(Project(tmp_path))
-
-
-def test_in_a_repository_that_does_not_track_it_the_file_counts(tmp_path: Path) -> None:
-    write(store_of(tmp_path), f"summarizer: claude\nproject: {tmp_path}\n")
-    repository(tmp_path)
-    assert local_config.local_config_of(Project(tmp_path)).summarizer == "claude"
-
-
-@pytest.mark.parametrize(
-    ("named", "wrong"),
-    [
-        ("", "does not say for which project it is"),
-        ("/srv/elsewhere", "is for /srv/elsewhere"),
-        *((path, "is not the real path") for path in (".", "/proc/self/cwd", "/dev/fd/FD", "ROOT/", "ROOT/../link")),
-    ],
-)
-def test_a_file_that_does_not_name_this_project_by_its_real_path_runs_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str, wrong: str
+@pytest.mark.parametrize("named", ["", ".", "/proc/self/cwd", "ROOT"])
+@pytest.mark.parametrize("opted_in", ["", "before", "after"])
+def test_a_file_that_an_archive_brings_runs_nothing_and_no_hint_makes_it_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str, opted_in: str
 ) -> None:
-    """It may have come in an archive, with the user's own name and mode 0600."""
-    root = tmp_path / "project"
-    folder = store_of(root)
-    (tmp_path / "link").symlink_to(root)
-    monkeypatch.chdir(root)
-    descriptor = os.open(root, os.O_RDONLY)
-    try:
-        named = named.replace("ROOT", str(root)).replace("FD", str(descriptor))
-        line = f"project: {named}\n" if named else ""
-        path = write(folder, f"{line}summarizer: command\ncommand: [touch, {tmp_path / 'owned'}]\n")
-        with pytest.raises(UsageError, match="nothing in it is run") as caught:
-            local_config.local_config_of(Project(root))
-    finally:
-        os.close(descriptor)
-    assert str(caught.value).startswith(f"{path}: ") and wrong in str(caught.value)
-    assert caught.value.hint == f'if you wrote it, {"change" if named else "add"} the line: project: "{root}"'
+    """It has the user's own name and mode 0600, and may guess the folder."""
+    monkeypatch.chdir(tmp_path)
+    project = Project(tmp_path)
+    if opted_in == "before":
+        ownership.init(project, share=False)
+    line = f"project: {named.replace('ROOT', str(tmp_path))}\n" if named else ""
+    path = write(context_of(tmp_path), line + RUNS)
+    if opted_in == "after":
+        ownership.init(project, share=False)
+    assert refused(tmp_path).hint == f"if you did not write it: rm {path}"
 
 
-def test_a_file_that_runs_nothing_need_not_name_its_project(tmp_path: Path) -> None:
+def test_a_file_runs_what_its_user_has_allowed_byte_by_byte(tmp_path: Path) -> None:
+    path = storekit.allow(write(store_of(tmp_path), RUNS))
+    assert local_config.local_config_of(Project(tmp_path)).summarizer == "command"
+    path.write_text(RUNS.replace("owned", "other"))
+    assert refused(tmp_path).hint == "if you changed it: ralf context trust config.local.yaml"
+    path.write_text(RUNS)
+    assert local_config.local_config_of(Project(tmp_path)).summarizer == "command"
+
+
+def test_what_is_allowed_for_one_project_is_allowed_for_no_copy_of_it(tmp_path: Path) -> None:
+    ownership.init(Project(tmp_path / "one"), share=False)
+    storekit.allow(write(context_of(tmp_path / "one"), RUNS))
+    shutil.copytree(tmp_path / "one", tmp_path / "two")
+    refused(tmp_path / "two")
+    (tmp_path / "one").rename(tmp_path / "three")
+    ownership.init(Project(tmp_path / "three"), share=False)  # which takes the registration along
+    refused(tmp_path / "three")
+
+
+def test_a_person_at_a_terminal_allows_a_file_that_they_are_shown(tmp_path: Path) -> None:
+    ownership.init(Project(tmp_path), share=False)
+    write(context_of(tmp_path), RUNS)
+    assert trust(tmp_path).status == 2
+    refused(tmp_path)
+    status, out = storekit.on_a_terminal(tmp_path, "context", "trust", answer="y\n", CLAUDECODE="1")
+    assert status == 2, out
+    refused(tmp_path)
+    status, out = storekit.on_a_terminal(tmp_path, "context", "trust", answer="y\n")
+    assert status == 0 and "command: [touch, /tmp/owned]" in out
+    assert local_config.local_config_of(Project(tmp_path)).summarizer == "command"
+    assert "nothing here came from elsewhere" in trust(tmp_path).out
+
+
+def test_a_script_allows_settings_by_their_digest_in_its_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(store_of(tmp_path), RUNS)
+    monkeypatch.setenv("RALF_CONSENT", hashlib.sha256(path.read_bytes()).hexdigest())
+    assert local_config.local_config_of(Project(tmp_path)).summarizer == "command"
+    path.write_text(RUNS + "timeout: 5\n")
+    refused(tmp_path)
+
+
+def test_a_file_that_runs_nothing_need_not_be_allowed(tmp_path: Path) -> None:
     write(store_of(tmp_path), "timeout: 20\n")
     assert local_config.local_config_of(Project(tmp_path)).timeout == 20
+
+
+def trust(root: Path) -> storekit.Ran:
+    """`ralf context trust` without a terminal."""
+    return storekit.process("context", "trust", cwd=root)

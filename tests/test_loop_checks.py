@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
+import storekit
 from ralf.maintenance import ownership
 from ralf.model import ActiveWork, Facts, PathFact, RouteContext
 from ralf.project import Project
@@ -32,8 +33,8 @@ def project(tmp_path: Path) -> Project:
 
 def allow(project: Project) -> None:
     path = project.local_config_file
-    path.write_text(f"project: {project.root}\nverify_commands: true\n")
-    path.chmod(0o600)
+    path.write_text("verify_commands: true\n")
+    storekit.allow(path)
 
 
 def verified(project: Project, title: str, verify: str = RUNS) -> str:

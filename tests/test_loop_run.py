@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import ralf
+import storekit
 from kit.git import git
 from loopkit import AGENT, Plan, until
 from ralf import project as projects
@@ -300,8 +301,8 @@ def test_a_promise_in_the_last_message_is_done_with_it_as_the_summary(plan: Plan
 
 def allow(plan: Plan) -> None:
     path = projects.find(plan.root).local_config_file
-    path.write_text(f"project: {plan.root}\nverify_commands: true\n")
-    path.chmod(0o600)
+    path.write_text("verify_commands: true\n")
+    storekit.allow(path)
 
 
 def test_a_promise_counts_for_nothing_where_verify_does_not_pass(plan: Plan) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 import natskit
+import storekit
 from clocks import slower
 from ralf.maintenance import ownership
 from ralf.project import Project
@@ -82,7 +83,6 @@ class Machines:
             registry.update(root, key=first.key)
         path = context_of(root) / "config.local.yaml"
         lines = {
-            "project": f'"{os.path.realpath(root)}"',
             "store": "nats",
             "nats_servers": "[" + ", ".join(f'"{url}"' for url in self.servers.urls()) + "]",
             "nats_project": self._folder.name.replace(".", "-")[-60:].strip("-_"),
@@ -90,7 +90,7 @@ class Machines:
             "nats_lease": str(self._lease),
         }
         path.write_text("".join(f"{key}: {value}\n" for key, value in lines.items()))
-        path.chmod(0o600)
+        storekit.allow(path)
         self.roots[name] = root
         return root
 

@@ -18,6 +18,7 @@ import pytest
 
 import natskit
 import ralf
+import storekit
 from ralf.errors import Busy, Conflict, DamagedJournal, Fenced, UnknownToken, UsageError
 from ralf.maintenance import ownership
 from ralf.project import Project
@@ -432,7 +433,6 @@ def chosen(root: Path, servers: natskit.Servers, name: str, **more: str) -> Path
     ownership.init(Project(root), share=False)
     path = context_of(root) / "config.local.yaml"
     lines = {
-        "project": f'"{os.path.realpath(root)}"',
         "store": "nats",
         "nats_servers": f'["{servers.urls()[0]}"]',
         "nats_project": name,
@@ -440,8 +440,7 @@ def chosen(root: Path, servers: natskit.Servers, name: str, **more: str) -> Path
         **more,
     }
     path.write_text("".join(f"{key}: {value}\n" for key, value in lines.items() if value))
-    path.chmod(0o600)
-    return path
+    return storekit.allow(path)
 
 
 @pytest.mark.ci
@@ -490,8 +489,6 @@ def test_another_machine_goes_on_with_a_route_only_if_it_has_the_key(
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        ({"project": ""}, "does not say for which project"),
-        ({"project": "/somewhere/else"}, "is for /somewhere/else"),
         ({"nats_project": ""}, "names no project"),
         ({"nats_servers": ""}, "names no server"),
         ({"nats_servers": '["nats://10.0.0.7:4222"]'}, "not encrypted"),
@@ -503,6 +500,14 @@ def test_servers_that_the_user_has_not_named_for_this_project_get_nothing(
 ) -> None:
     chosen(tmp_path, natskit.Servers(1), "p", **more)
     with pytest.raises(UsageError, match=told):
+        _ = Project(tmp_path).store
+
+
+@pytest.mark.ci
+def test_servers_of_a_file_that_is_not_as_the_user_allowed_it_get_nothing(tmp_path: Path) -> None:
+    path = chosen(tmp_path, natskit.Servers(1), "p")
+    path.write_text(path.read_text().replace("nats_project: p", "nats_project: q"))
+    with pytest.raises(UsageError, match="is not as you allowed it"):
         _ = Project(tmp_path).store
 
 

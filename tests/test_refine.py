@@ -48,8 +48,8 @@ def project(made: Path, tmp_path: Path) -> Path:
 def configure(project: Path, text: str) -> None:
     path = project / ".autonomous" / "context" / "config.local.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"project: {project}\n{text}")
-    path.chmod(0o600)
+    path.write_text(text)
+    storekit.allow(path)
 
 
 def model(mode: str, *arguments: str, timeout: float = 20) -> Command:

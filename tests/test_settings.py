@@ -15,7 +15,7 @@ from contexts import quick
 from kit.git import commit, git, repository
 from ralf import config
 from ralf.config import Config, settings, with_setting
-from ralf.config.local_config import LocalConfig, load_local_config
+from ralf.config.local_config import LocalConfig, load_local_config, local_config_of
 from ralf.errors import RalfError, UsageError
 from ralf.maintenance import ownership
 from ralf.project import Project
@@ -48,7 +48,7 @@ def test_a_setting_of_this_machine_is_written_for_its_user_alone(project: Projec
     assert path.stat().st_mode & 0o777 == 0o600
     found = load_local_config(path)
     assert (found.summarizer, found.daily_cap, found.verify_commands) == ("claude", "2.50 USD", True)
-    assert found.project == os.path.realpath(project.root)
+    assert local_config_of(project) == found  # who sets it has allowed it
     assert settings.get_setting(project, "summarizer").source == "config.local.yaml"
     with pytest.raises(UsageError, match="expected claude"):
         settings.change_setting(project, "summarizer", ["somebody"], local=True)

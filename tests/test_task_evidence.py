@@ -42,8 +42,8 @@ def project(tmp_path: Path) -> Project:
 
 def allow(project: Project, more: str = "") -> None:
     path = project.local_config_file
-    path.write_text(f"project: {project.root}\nverify_commands: true\n{more}")
-    path.chmod(0o600)
+    path.write_text(f"verify_commands: true\n{more}")
+    storekit.allow(path)
 
 
 def context(
@@ -130,14 +130,14 @@ def test_a_command_runs_only_if_this_machine_allows_it(project: Project) -> None
     assert (project.root / "ran").exists()
 
 
-def test_a_file_for_another_project_allows_nothing_and_the_evidence_says_why(project: Project) -> None:
+def test_a_file_that_is_not_as_the_user_allowed_it_allows_nothing_and_the_evidence_says_why(project: Project) -> None:
     allow(project)
     path = project.local_config_file
-    path.write_text("project: /srv/elsewhere\nverify_commands: true\n")
+    path.write_text("verify_commands: true # and more\n")
     with pytest.raises(UsageError, match="nothing in it is run"):
         local_config.local_config_of(project)
     found = verify(project, Task("TASK-1", verify="touch ran"), None)
-    assert found is not None and found.state == "claimed" and "is for /srv/elsewhere" in found.output
+    assert found is not None and found.state == "claimed" and "is not as you allowed it" in found.output
     assert not (project.root / "ran").exists()
 
 

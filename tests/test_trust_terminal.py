@@ -93,7 +93,7 @@ def test_a_route_that_came_with_a_clone_is_shown_whole_and_imported(clone: Path)
     assert status == 0, said
     assert "route tide: not written by your ralf" in said
     assert all(line.strip() in said for line in lines)
-    assert "tide: imported" in said
+    assert "tide: accepted" in said
     context = ralf.get_context("tide", root=clone)
     assert not context.foreign
     assert {item.origin for item in context.decisions} == {"import"}

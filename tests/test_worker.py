@@ -41,8 +41,8 @@ def configure(project: Path, mode: str, *arguments: str, more: str = "") -> None
     path = project / ".autonomous" / "context" / "config.local.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
     argv = json.dumps([sys.executable, str(MODEL), mode, *arguments])
-    path.write_text(f"project: {project}\nsummarizer: command\ncommand: {argv}\n{more}")
-    path.chmod(0o600)
+    path.write_text(f"summarizer: command\ncommand: {argv}\n{more}")
+    storekit.allow(path)
 
 
 def checkpoint(project: Path, **options: Any) -> ralf.CheckpointReport:

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 @with_json
 def trust(name: str | None, root: str | None, as_json: bool) -> None:
     """Show what of the store your ralf did not write, all of it, and accept it: what came with a repository, an archive
-    or a copy, and what other clones share (`ralf init --share`).
+    or a copy, what other clones share (`ralf init --share`), and a config.local.yaml that you have not allowed to run
+    what it names.
 
     NAME is that of a route, a task, an agent whose memory it is, or a person who shares. Without it everything is
     shown, also records that your own ralf wrote elsewhere. What is accepted says that it was imported. Until then no
@@ -76,9 +77,9 @@ def trust(name: str | None, root: str | None, as_json: bool) -> None:
     for kind, group in groupby(found, key=lambda one: one.kind):
         these = list(group)
         names = f"{kind} {these[0].name}" if len(these) == 1 else f"these {len(these):,} ({kind})"
-        if click.confirm(f"Did you read {names}, and may agents be handed it?", default=False, err=True):
+        if click.confirm(f"Did you read {names}, and {these[0].asks}?", default=False, err=True):
             for one in these:
-                for line in (f"{one.name}: imported", *(one.accept() or ())):
+                for line in (f"{one.name}: accepted", *(one.accept() or ())):
                     click.echo(line)
 
 

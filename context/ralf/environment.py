@@ -19,7 +19,7 @@ _MOST_DIGITS = 11  # of a user id, and one more
 
 _OURS = ("GIT_", "RALF_")
 
-_OF_THE_USER = frozenset({"RALF_SAFE_DIRECTORIES"})
+_OF_THE_USER = frozenset({"RALF_CONSENT", "RALF_SAFE_DIRECTORIES"})
 
 _SESSIONS = ("CODEX_THREAD_ID", "CLAUDE_CODE_SESSION_ID", "OPENCODE_SESSION_ID")  # of a client in another: the inner
 
@@ -169,6 +169,11 @@ def safe_directories() -> list[str]:
     """The absolute paths in `RALF_SAFE_DIRECTORIES`, real ones: projects that may belong to another user."""
     named = os.environ.get("RALF_SAFE_DIRECTORIES", "").split(os.pathsep)
     return [os.path.realpath(path) for path in named if path.startswith("/")]
+
+
+def consent() -> str:
+    """The sha256 of the `config.local.yaml` that whoever started us allows to run what it names; "" for none."""
+    return os.environ.get("RALF_CONSENT", "").strip().lower()
 
 
 def sudo_user() -> int | None:

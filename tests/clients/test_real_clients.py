@@ -120,6 +120,7 @@ env -i PATH=/tmp/run/bin:/usr/local/bin:/usr/bin:/bin HOME=/tmp/run/home LANG=C.
     CLAUDE_CONFIG_DIR=/tmp/run/home/.claude CODEX_HOME=/tmp/run/home/.codex SCRIPTED_KEY=dummy \\
     ANTHROPIC_BASE_URL=http://127.0.0.1:$port ANTHROPIC_API_KEY=dummy-not-a-key HOOK_CAPTURE_DIR=/tmp/run/hooks \\
     CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 DISABLE_TELEMETRY=1 DISABLE_ERROR_REPORTING=1 DISABLE_AUTOUPDATER=1 \\
+    RALF_CONSENT=$(sha256sum /tmp/run/proj/.autonomous/context/config.local.yaml | cut -d" " -f1) \\
     GIT_DIR=/nowhere "$@"
 status=$?
 [ -z "$WAIT_FOR" ] || {{ i=0; while ! grep -q "$WAIT_FOR" /tmp/run/proj/.autonomous/context/journal/routes/*.jsonl \\

@@ -223,11 +223,10 @@ def configure(root: Path, servers: Sequence[str], **more: object) -> Path:
     """A project whose user names servers in their own file."""
     ownership.init(Project(root), share=False)
     path = storekit.context_of(root) / "config.local.yaml"
-    lines = {"project": os.path.realpath(root), "store": "nats", "nats_servers": list(servers), "nats_project": _NAME}
+    lines = {"store": "nats", "nats_servers": list(servers), "nats_project": _NAME}
     tree = {name: value for name, value in {**lines, **more}.items() if value != ""}
     path.write_text("".join(f"{name}: {json.dumps(value)}\n" for name, value in tree.items()))
-    path.chmod(0o600)
-    return path
+    return storekit.allow(path)
 
 
 def plant(count: int, servers: int, seed: int, folder: Path, found: rig.Found) -> None:

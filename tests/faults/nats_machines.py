@@ -136,11 +136,11 @@ class Machine:
         registry.update(self.root, key=_KEY)
         path = storekit.context_of(self.root) / "config.local.yaml"
         path.write_text(
-            f'project: "{os.path.realpath(self.root)}"\nstore: nats\n'
+            "store: nats\n"
             f'nats_servers: ["tls://{self.server}:4222"]\nnats_project: harness\nnats_replicas: 1\n'
             f'nats_user: ralf\nnats_password: "{_PASSWORD}"\nnats_ca: "{ca}"\n'
         )
-        path.chmod(0o600)
+        storekit.allow(path)
 
 
 def _ip(*words: str) -> None:

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests import storekit
 from tests.faults.figures import told
 
 import ralf
@@ -429,9 +430,9 @@ def batch(seed: int, many: int = BATCH, *, folder: Path, model: bool = True) -> 
     if model:
         command = [sys.executable, "-I", "-c", _MODEL, str(prompts), answered]
         local = context / "config.local.yaml"
-        told = {"summarizer": "command", "command": command, "project": str(context.parents[1])}
+        told = {"summarizer": "command", "command": command}
         local.write_text("".join(f"{key}: {json.dumps(value)}\n" for key, value in told.items()))
-        local.chmod(0o600)
+        storekit.allow(local)
     transcript = folder.with_suffix(".jsonl")
     border = dice.choice(session.borders) if session.borders else len(session.lines) // 2
     for end in (border, len(session.lines)):

@@ -152,12 +152,9 @@ SETTINGS = {
     "the folder of the process": 'project: "/proc/self/cwd"\n' + COMMAND,
     "the right one, guessed": 'project: "{project}"\n' + COMMAND,
 }
-GUESSED = pytest.param(
-    "the right one, guessed", marks=pytest.mark.xfail(strict=True, reason="attack/turn3/01, an absolute guess")
-)
 
 
-@pytest.mark.parametrize("names", [*list(SETTINGS)[:3], GUESSED])
+@pytest.mark.parametrize("names", [*SETTINGS])
 def test_a_command_of_settings_that_an_archive_brings_does_not_run(user: User, tmp_path: Path, names: str) -> None:
     session = user.session()
     session.begins("Please fix the tide table reader in src/tide.py.")

@@ -1,15 +1,15 @@
-"""Reads `config.local.yaml`: what this machine may run. Only the user's own file counts, never one of a clone."""
+"""Reads `config.local.yaml`: what this machine may run. It runs nothing that the user has not allowed, byte by byte."""
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ralf import config
+from ralf import config, environment
 from ralf.errors import UsageError
 from ralf.storage import locks, registry
+from ralf.text import digests
 from ralf.text.frozen import dataclass, field
 from ralf.text.patterns import regex
 
@@ -86,7 +86,7 @@ class LocalConfig:
     model              the model's name; "": the tool's own choice
     timeout            time limit of a call, in seconds
     daily_cap          daily spending limit (UTC): `200000 tokens`, `2.50 USD`, or both
-    project            the project's real path; without it nothing is run, for the file may have come in an archive
+    project            a note of the project that the file is for; nothing asks for it
     environment        names of environment variables with API keys that the command needs; other such are left out
     embedder           the command line that turns texts into vectors; () for none
     embedder_timeout   time limit of the embedder for one search, in seconds
@@ -158,48 +158,73 @@ class LocalConfig:
 
 
 def load_local_config(path: Path) -> LocalConfig:
-    """The local configuration in a file, the defaults where there is none.
+    """The local configuration in a file, the defaults where there is none; whether it may run anything is not asked.
 
     UsageError when somebody else could have written it, for an unknown key or a value that makes no sense; Damaged
     when it is no mapping.
     """
-    text = registry.read(path)
-    return LocalConfig() if text is None else config.made_of(LocalConfig, path, text, _CHOICES)
+    return _parsed(path, registry.content_of(path))
+
+
+def _parsed(path: Path, content: bytes | None) -> LocalConfig:
+    if content is None:
+        return LocalConfig()
+    return config.made_of(LocalConfig, path, registry.text_of(path, content), _CHOICES)
 
 
 def local_config_of(project: Configured) -> LocalConfig:
-    """What this machine may run for a project. Errors: `load_local_config`,
-    `registry.check_not_cloned`, `check_meant`."""
-    found = load_local_config(project.local_config_file)
-    registry.check_not_cloned(project.local_config_file)
-    check_meant(project, found)
-    return found
+    """What this machine may run for a project. UsageError for a file that has anything run and that the user has not
+    allowed; else as for `load_local_config`.
 
-
-def check_meant(project: Configured, found: LocalConfig) -> None:
-    """UsageError when the file names a command and not this project by its real path: one that came in an archive, with
-    the right owner and mode, cannot know where it was unpacked, but `.` and `/proc/self/cwd` mean every place.
-    UsageError also for one that was there before the project was opted in.
+    An archive, a clone or an agent may have written the file, with the user's own name, mode and times. The user's
+    consent is therefore to its bytes, for this project's real path, and lies in their own folder (`allow`); a script
+    gives it in its environment, `RALF_CONSENT=SHA256`.
     """
-    if found.runs_something and project.owner.has_not_accepted(project.local_config_file):
-        what = "was there before `ralf init`, so an archive may have brought it: nothing in it is run"
-        raise UsageError(project.local_config_file, what, "if you wrote it, save it again with a comment added: # mine")
-    root = os.path.realpath(project.folder.parent.parent)
-    if not found.runs_something or found.project == root:  # never through `/proc` or `/dev`: no real path leads there
-        return
-    hint = f'if you wrote it, {"change" if found.project else "add"} the line: project: "{root}"'
-    if not found.project:
-        what = "does not say for which project it is"
-    elif os.path.realpath(found.project) == root:
-        what = f"project: {found.project!r} is not the real path of this project"
-    else:
-        what = f"is for {found.project}"
-    raise UsageError(project.local_config_file, f"{what}: nothing in it is run", hint)
+    path = project.local_config_file
+    found, content = _looked_at(project)
+    if content is None:
+        return found
+    if was_allowed(project):
+        what = "is not as you allowed it: nothing in it is run"
+        raise UsageError(path, what, f"if you changed it: ralf context trust {path.name}")
+    what = "names what is run as you, and you have not allowed it: an archive or an agent may have written it"
+    raise UsageError(path, f"{what}. Nothing in it is run", f"if you did not write it: rm {path}")
+
+
+def not_allowed(project: Configured) -> bytes | None:
+    """The bytes of the file, if it has anything run and the user has not allowed it. Errors: `load_local_config`."""
+    return _looked_at(project)[1]
+
+
+def _looked_at(project: Configured) -> tuple[LocalConfig, bytes | None]:
+    """What the file says, and its bytes, if the user has not allowed what it has run."""
+    path = project.local_config_file
+    content = registry.content_of(path)
+    found = _parsed(path, content)
+    if content is None or not found.runs_something:
+        return found, None
+    digest = digests.sha256(content).hexdigest()
+    if digest not in (environment.consent(), project.owner.accepted.get(path.name)):
+        project.owner.refresh()  # another process may have been told since
+    return found, None if digest in (environment.consent(), project.owner.accepted.get(path.name)) else content
+
+
+def was_allowed(project: Configured) -> bool:
+    """Whether the user has ever allowed what this machine may run for a project: maybe by another file than today's."""
+    return bool(project.owner.accepted.get(project.local_config_file.name) or environment.consent())
+
+
+def allow(project: Configured, content: bytes) -> None:
+    """Record that the user allows what these bytes of the file have run, for this project. Errors as for
+    `registry.update`.
+    """
+    allowed = {project.local_config_file.name: digests.sha256(content).hexdigest()}
+    project.owner.update(accepted=project.owner.accepted | allowed)
 
 
 def set_local(project: Configured, key: str, value: Any) -> bool:
-    """Set a key of `config.local.yaml`, mode 0600, and say in it for which project it is; whether that changed the
-    file. All else in it stays as it is.
+    """Set a key of `config.local.yaml`, mode 0600, and allow what it has run then; whether that changed the file. All
+    else in it stays as it is.
 
     value  as YAML reads it; None: the key is taken out
 
@@ -217,8 +242,8 @@ def set_local(project: Configured, key: str, value: Any) -> bool:
             value is None and key not in config.tree_of(path, text)
         ):
             return False
-        changed = config.with_setting(path, text, "project", os.path.realpath(project.folder.parent.parent))
-        changed = config.with_setting(path, changed, key, value)
+        changed = config.with_setting(path, text, key, value)
         config.made_of(LocalConfig, path, changed, _CHOICES)
         durable.write(path, changed.encode())
+        allow(project, changed.encode())
     return True

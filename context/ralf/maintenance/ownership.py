@@ -74,13 +74,17 @@ def accept_settings(project: Project, *, seen: str = "") -> bool:
     digest = digest_of_settings(project)
     if seen and digest != seen:
         return False
-    project.owner.update(accepted=project.owner.accepted | ({project.config_file.name: digest} if digest else {}))
+    if digest:
+        project.owner.update(accepted=project.owner.accepted | {project.config_file.name: digest})
     return True
 
 
 def digest_of_settings(project: Project) -> str:
     """The sha256 of the configuration as it is now, "" for none."""
-    return _digests(project).get(project.config_file.name, "")
+    try:
+        return hashlib.sha256(files.content_of(project.config_file)).hexdigest()
+    except OSError:
+        return ""
 
 
 def init(project: Project, *, share: bool, accept: bool = False) -> list[Step]:
@@ -93,13 +97,13 @@ def init(project: Project, *, share: bool, accept: bool = False) -> list[Step]:
     """
     steps = plan_init(project, share=share)
     if not project.owner.has_opted_in:
-        before, name = _digests(project), project.config_file.name
-        accepted = {name: before[name]} if accept and name in before else {}
-        refused = {each: digest for each, digest in before.items() if each not in accepted}
+        before = digest_of_settings(project)
+        found = {project.config_file.name: before} if before else {}
         _register(project)
         project.prepare()
         if not project.owner.hooks:
-            project.owner.update(hooks=True, unaccepted=refused, accepted=accepted)
+            accepted = project.owner.accepted | (found if accept else {})
+            project.owner.update(hooks=True, unaccepted={} if accept else found, accepted=accepted)
     project.prepare()
     planned = {step.path.name for step in steps}
     if project.config_file.name in planned:
@@ -120,7 +124,9 @@ def _register(project: Project) -> None:
         if moved is None:
             project.owner.update()
         else:
-            project.owner.update(**{name: value for name, value in moved.tree().items() if name != "path"})
+            known = moved.tree() | {"path": project.owner.path}
+            known["accepted"].pop(project.local_config_file.name, None)  # what may be run is allowed for a path
+            project.owner.update(**known)
             registry.remove(Path(moved.path))
     except OSError as error:
         raise UsageError(
@@ -137,15 +143,6 @@ def _share_all(project: Project) -> None:
         if state is not None and not state.context.wholly_foreign and route not in known:
             active = replace(state.recorded, decisions=state.recorded.active_decisions, handover=Carried(), dropped=())
             shared.publish(project, route, state.recorded.revision, fold.empty(route), active)
-
-
-def _digests(project: Project) -> dict[str, str]:
-    """The sha256 of the files of a store that steer what is done, as they are now."""
-    found = {}
-    for path in (project.config_file, project.local_config_file):
-        with suppress(OSError):
-            found[path.name] = hashlib.sha256(files.content_of(path)).hexdigest()
-    return found
 
 
 def plan_uninstall(project: Project) -> list[Step]:

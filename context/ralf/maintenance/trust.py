@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,11 +12,12 @@ from typing import Any, NamedTuple
 
 from ralf import config, routing
 from ralf.brief.wording import ORIGIN
+from ralf.config import local_config
 from ralf.document import merge
 from ralf.document.judging import NEW
 from ralf.document.state import digest_of
 from ralf.document.tree import to_tree
-from ralf.errors import Busy, DamagedRouteFile
+from ralf.errors import Busy, Damaged, DamagedRouteFile, UsageError
 from ralf.maintenance import ownership
 from ralf.model import Decision, RouteContext
 from ralf.project import Project
@@ -25,6 +27,7 @@ from ralf.route.family import redacted
 from ralf.route.load import State, load_state
 from ralf.route.routefile import parse
 from ralf.route.write import open_route, utc_now
+from ralf.storage import registry
 from ralf.storage.files import content_of
 from ralf.storage.journal import Record, stream_of
 
@@ -34,16 +37,18 @@ _MOST = 64 << 20  # bytes of a file
 class Foreign(NamedTuple):
     """Something in the store that this user's ralf did not write.
 
-    kind    route, task, memory, clone or settings
+    kind    route, task, memory, clone, settings or local settings
     text    all of it: somebody else's words
     accept  takes just that as this user's, and returns what is to be said of it. Busy where it has changed meanwhile;
             only for who has the user's own word for it
+    asks    what the person is asked
     """
 
     kind: str
     name: str
     text: str
     accept: Callable[[], Sequence[str] | None]
+    asks: str = "may agents be handed it"
 
 
 def everything(project: Project, name: str = "") -> list[Foreign]:
@@ -57,6 +62,7 @@ def everything(project: Project, name: str = "") -> list[Foreign]:
         *_memories(project),
         *_clones(project),
         *_settings(project),
+        *_commands(project),
     )
     return [one for one in parts if not name or name.casefold() == one.name.casefold()]
 
@@ -124,6 +130,21 @@ def _accept_settings(project: Project, seen: str) -> Sequence[str]:
     if not ownership.accept_settings(project, seen=seen):
         raise changed(project.config_file)
     return () if project.owner.has_opted_in else ("hooks do nothing here yet: ralf init",)
+
+
+def _commands(project: Project) -> Iterator[Foreign]:
+    path = project.local_config_file
+    with suppress(UsageError, Damaged):  # `doctor` names a file that cannot be used
+        if content := local_config.not_allowed(project):
+            text, accept = registry.text_of(path, content), partial(_allow, project, content)
+            yield Foreign("local settings", path.name, text, accept, "may what it names be run as you")
+
+
+def _allow(project: Project, seen: bytes) -> None:
+    path = project.local_config_file
+    if registry.content_of(path) != seen:
+        raise changed(path)
+    local_config.allow(project, seen)
 
 
 def _make_room(project: Project, stream: str) -> None:

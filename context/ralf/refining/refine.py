@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from ralf import config, environment, project
-from ralf.config.local_config import Cap, LocalConfig, check_meant, load_local_config, local_config_of
+from ralf.config.local_config import Cap, LocalConfig, load_local_config, local_config_of
 from ralf.errors import Busy, NotFound, RalfError
 from ralf.facts.state import State
 from ralf.model import Checkpoint, RouteContext
@@ -262,10 +262,9 @@ def start(project: Project, route: str) -> str:
     switched off (`is_off`).
     """
     try:
-        settings = load_local_config(project.local_config_file)
+        settings = local_config_of(project)
         if not settings.summarizer:
             return ""
-        check_meant(project, settings)
         state = load_state(project, route)
         if state is not None and not _off(state.recorded, settings) and due(state.recorded):
             environment.start_detached(__name__, __file__, [str(project.root), route])

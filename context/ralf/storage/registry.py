@@ -17,7 +17,7 @@ from ralf.errors import Damaged, OtherOwner, UsageError
 from ralf.storage import files, git_files, locks
 from ralf.text import digests
 
-# ---- a file that must be the user's own: no one else wrote it, and it did not come with a clone ----
+# ---- a file that must be the user's own: no one else can write it ----
 
 _MOST_BYTES = 1 << 20
 
@@ -26,6 +26,20 @@ _REFUSED = {errno.ELOOP: "is a symbolic link: not read", errno.EINVAL: "is no re
 
 def read(path: Path) -> str | None:
     """The file's text, None where there is none; UsageError when it is not the user's alone, Damaged when not UTF-8."""
+    content = content_of(path)
+    return None if content is None else text_of(path, content)
+
+
+def text_of(path: Path, content: bytes) -> str:
+    """The text of a file of the user's own; Damaged when it is not UTF-8."""
+    try:
+        return content.removeprefix(BOM_UTF8).decode()
+    except UnicodeDecodeError:
+        raise Damaged(path, "not UTF-8", "mend the file: one `key: value` a line") from None
+
+
+def content_of(path: Path) -> bytes | None:
+    """The file's bytes, None where there is none; UsageError when it is not the user's alone."""
     try:
         opened = files.open_regular(path)
     except FileNotFoundError:
@@ -37,20 +51,9 @@ def read(path: Path) -> str | None:
         found = os.fstat(file.fileno())
         if found.st_uid != os.geteuid():
             raise UsageError(path, "belongs to somebody else: not read", f"chown {os.geteuid()} {path}")
-        # A file that a clone has made is refused as well, unless the umask is strict: `check_not_cloned`.
         if found.st_mode & 0o077:
             raise UsageError(path, "others may read or write it: not read", f"chmod 600 {path}")
-        try:
-            return file.read(_MOST_BYTES).removeprefix(BOM_UTF8).decode()
-        except UnicodeDecodeError:
-            raise Damaged(path, "not UTF-8", "mend the file: one `key: value` a line") from None
-
-
-def check_not_cloned(path: Path) -> None:
-    """UsageError when git tracks the file, or cannot say: then whoever wrote the repository may have written it."""
-    if path.exists() and git_files.tracks(path.parent, Path(path.name)):
-        what = "is committed, or git cannot say whether it is: nothing in it is run"
-        raise UsageError(path, what, f"git -C {path.parent} rm --cached {path.name}")
+        return file.read(_MOST_BYTES)
 
 
 # ---- the user's own folder: a registration of each project ----
@@ -77,8 +80,9 @@ class Registration:
                    engine's records are encrypted with it
     redaction_key  64 hexadecimal digits: the tags of redacted secrets are made with it
     cache          the name of the cache's folder, which no one else can guess
-    unaccepted     sha256 of files of the store that were there before and that the user has not accepted, by name
-    accepted       sha256 of such files that they have accepted on a terminal
+    unaccepted     sha256 of the configuration that was there before and that the user has not accepted, by its name
+    accepted       sha256 of the configuration that they have accepted, and of the file of what may be run here that
+                   they have allowed, by name
     pinned         sha256 of scripts that ralf has installed, by absolute path: texts of ours may name them
     """
 
@@ -128,13 +132,6 @@ class Registration:
     def has_opted_in(self) -> bool:
         """Whether clients' hooks act in this project."""
         return self.hooks and bool(self.key)
-
-    def has_not_accepted(self, path: Path) -> bool:
-        """Whether a file of the store is one that was there before the project was opted in, as it was then."""
-        refused = self.unaccepted.get(path.name)
-        with suppress(OSError):
-            return refused is not None and digests.sha256(files.content_of(path)).hexdigest() == refused
-        return False
 
     def is_brought_by_git(self, path: Path, content: bytes) -> bool:
         """Whether git has these bytes of a file of the store, or cannot say it. A process asks once."""

@@ -8,7 +8,6 @@ from contextlib import suppress
 from ralf import environment, project as projects
 from ralf.errors import RalfError, UsageError
 from ralf.project import Project
-from ralf.storage import git_files
 from ralf.storage.files import content_of
 from ralf.storage.journal import Store
 
@@ -20,12 +19,12 @@ def open_named(project: Project) -> Store | None:
     on the word of a repository or an archive. UsageError where others may read the file, it is for another project or
     makes no sense, where the client is not installed, and where the user has no key to encrypt with.
     """
-    where, root, owner = project.local_config_file, project.folder.parent.parent, project.owner
-    if not owner.has_opted_in or owner.has_not_accepted(where) or git_files.tracks(root, where.relative_to(root)):
-        return None
-    from ralf.config.local_config import local_config_of  # every command asks `names_servers`, and few names any
+    where, owner = project.local_config_file, project.owner
+    from ralf.config import local_config  # every command asks `names_servers`, and few names any
 
-    settings = local_config_of(project)
+    if not owner.has_opted_in or not local_config.was_allowed(project):
+        return None
+    settings = local_config.local_config_of(project)
     if settings.store != "nats":
         return None
     if not settings.nats_project:
