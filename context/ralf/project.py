@@ -530,7 +530,10 @@ class GitView:
 
     def is_hidden(self) -> bool:
         """Whether git sees no more of the store than it is to see; False where nobody has written to the store yet."""
-        found = self._ignored()
+        try:
+            found = self._ignored()
+        except OSError:
+            return False
         return found is not None and _hides_enough(found)
 
     def _ignored(self) -> str | None:
@@ -582,6 +585,8 @@ def _hides_enough(content: str) -> bool:
 
 _read_before: dict[Path, tuple[tuple[int, ...], str]] = {}
 
+_NOT_READ_BY_GIT = (errno.ELOOP, errno.EINVAL, errno.ENXIO, errno.EFBIG)  # a link, a pipe, a device, too large
+
 
 def _content(path: Path) -> str | None:
     """What a `.gitignore` says to git; None for none. git does not follow a link in its place."""
@@ -593,8 +598,8 @@ def _content(path: Path) -> str | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        if error.errno in (errno.EISDIR, errno.EACCES):
+        if error.errno not in _NOT_READ_BY_GIT:
             raise
-        return ""  # nothing that git reads
+        return ""
     _read_before[path] = stamp, found
     return found
