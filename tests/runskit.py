@@ -49,5 +49,5 @@ def lapsed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def dropped(run: AgentRun) -> None:
     """Leave a holder as a crash does: nothing more is written, and its claim is nobody's."""
-    run._hold.output.drop()
-    run._hold.let_go()
+    run._output.drop()
+    run._let_go()

@@ -260,7 +260,7 @@ def test_who_lost_the_lease_to_somebody_who_is_about_to_claim_is_told_their_name
     engine.lose("runs/r/main")
     engine.take("runs/r/main", "bob 0123", seconds=60)
     deadline = time.monotonic() + HANGS
-    while not run._hold._lease.is_lost:  # type: ignore[union-attr]
+    while not run._lease.is_lost:  # type: ignore[union-attr]
         assert time.monotonic() < deadline
         time.sleep(0.02)
     with pytest.raises(StaleLease, match="bob has it now"):

@@ -28,9 +28,9 @@ from tests.faults.run_judges import disordered, repeated, went_back
 from tests.faults.run_work import MANY, PATIENT, Notes
 
 from ralf import project
-from ralf.agent import AgentRun, Retry, get_run, send_signal, tail
+from ralf.agent import AgentRun, Retry, get_run, runner, send_signal, tail
 from ralf.agent.records import inbox_of
-from ralf.agent.runner import Driver, run_agent
+from ralf.agent.runner import run_agent
 from ralf.document.index import files_in
 from ralf.errors import Claimed, StaleLease
 
@@ -488,7 +488,7 @@ def _without_a_cursor() -> Iterator[None]:
 
     from ralf.agent.hold import Hold
 
-    with patch.object(Hold, "received", lambda self: {}):
+    with patch.object(Hold, "_received", lambda self: {}):
         yield
 
 
@@ -503,15 +503,15 @@ def _with_a_timer() -> Iterator[None]:
         make(self, *arguments, **more)
         self.slept = loop_delay  # type: ignore[attr-defined]
 
-    begin = Driver.begin
+    attempt = runner.attempt
 
-    def begun(self: Any) -> Any:
-        if self._agent.iteration > getattr(self, "seen", self._agent.iteration):
-            time.sleep(self._agent.slept)
-        self.seen = self._agent.iteration
-        return begin(self)
+    def attempted(agent: Any, *arguments: Any) -> Any:
+        if agent.iteration > getattr(agent, "seen", agent.iteration):
+            time.sleep(agent.slept)
+        agent.seen = agent.iteration
+        return attempt(agent, *arguments)
 
-    with patch.object(AgentRun, "__init__", made), patch.object(Driver, "begin", begun):
+    with patch.object(AgentRun, "__init__", made), patch.object(runner, "attempt", attempted):
         yield
 
 

@@ -1,4 +1,4 @@
-"""Whether a step's holder lives: its process, its lease, its signs of life; and a step's status."""
+"""Whether a step's holder lives: its process, its lease, its signs of life; and a step's state as callers see it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
-from ralf.agent import records, signals
+from ralf.agent import signals
 from ralf.agent.model import RunState
-from ralf.agent.records import Holder, StepState, seconds_of, time_text
+from ralf.agent.records import seconds_of, time_text
+from ralf.agent.steplog import StepLog
 from ralf.errors import Claimed
 from ralf.project import Project
 from ralf.storage.kept_lease import KeptLease
@@ -50,132 +52,91 @@ class FileLease:
                 return True
         return False
 
-    def touched(self) -> float:
-        """When one was shown last, in seconds since 1970; 0.0 for never."""
-        with suppress(OSError):
-            if self._files is not None:
-                return self._files.path(self._stream).stat().st_mtime
-        return 0.0
-
     def end(self) -> None:
         """Nothing: the records say who holds the step."""
 
 
-class Pulse:
-    """Shows signs of life from a thread of its own while a call is made, which may take longer than the lease."""
+@contextmanager
+def beating(lease: FileLease | KeptLease, seconds: float) -> Iterator[None]:
+    """Show signs of life from a thread for the length of a block, which may take longer than the lease."""
+    end, pause = threading.Event(), max(_LEAST_PAUSE, min(seconds / 4, 60.0))
 
-    def __init__(self, lease: FileLease | KeptLease, seconds: float) -> None:
-        self._lease = lease
-        self._pause = max(_LEAST_PAUSE, min(seconds / 4, 60.0))
-        self._lock = threading.Lock()
-        self._calls = 0
-        self._end: threading.Event | None = None
+    def beat() -> None:
+        while not end.wait(pause):
+            lease.touch()
 
-    @contextmanager
-    def beating(self) -> Iterator[None]:
-        """Show signs of life for the length of a block."""
-        with self._lock:
-            self._calls += 1
-            if self._end is None:
-                self._end = end = threading.Event()
-                with suppress(RuntimeError):  # the interpreter ends, or there is no room for a thread
-                    threading.Thread(target=self._beat, args=(end,), name="ralf-lease", daemon=True).start()
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._calls -= 1
-                if not self._calls and self._end is not None:
-                    self._end.set()
-                    self._end = None
-
-    def _beat(self, end: threading.Event) -> None:
-        while not end.wait(self._pause):
-            self._lease.touch()
+    with suppress(RuntimeError):  # the interpreter ends, or there is no room for a thread
+        threading.Thread(target=beat, name="ralf-lease", daemon=True).start()
+    try:
+        yield
+    finally:
+        end.set()
 
 
-def holder(writer: str, by: str, seconds: float) -> Holder:
-    """This process as a holder."""
+def holder(writer: str, by: str, seconds: float) -> dict[str, Any]:
+    """This process as a holder, as `ralf.tasks.origin` knows it. `writer`: unique to the object that claims."""
     process = os.getpid()
-    return Holder(writer, by, process, origin.born(process), origin.machine(), seconds, time_text(time.time()))
+    made = {"writer": writer, "by": by, "process": process, "born": origin.born(process)}
+    return made | {"machine": origin.machine(), "seconds": seconds, "since": time_text(time.time())}
 
 
-def told(by: str, writer: str) -> str:
-    """How a step's lease names its holder."""
-    return f"{by} {writer}"
+def claimed_by(log: StepLog, by: str = "", since: str = "") -> Claimed:
+    """The error that names a live holder: that of the records, where nothing else is known."""
+    one = log.state.holder or {"by": by, "since": since}
+    return Claimed(log.where, one["by"], one["since"], f"ralf run show {log.run}")
 
 
-def unrecorded(by: str, since: str) -> Holder:
-    """A holder of whom only the engine's lease says anything, as `told`."""
-    name, _, writer = by.rpartition(" ")
-    return Holder(writer, name, since=since)
-
-
-def claimed_by(run: str, where: str, one: Holder | None) -> Claimed:
-    """The error that names a live holder."""
-    return Claimed(where, one.by if one else "", one.since if one else "", f"ralf run show {run}")
-
-
-def is_alive(project: Project, run: str, step: str, state: StepState) -> bool:
+def is_alive(log: StepLog) -> bool:
     """Whether a step's holder lives: its process is not dead, and its last sign of life not older than its lease. Of a
     store with leases: whether it has the step's lease. Fenced where that cannot be known.
     """
-    one = state.holder
+    one, store = log.state.holder, log.project.store
     if one is None:
         return False
-    leases, stream = project.store.leases, records.stream_of(run, step)
-    if leases is not None:  # of whatever machine the holder is, nothing else is known for sure
-        return leases.holder(stream) is not None
-    if origin.is_running(one.process, one.born, one.machine) is False:
+    if store.leases is not None:  # of whatever machine the holder is, nothing else is known for sure
+        return store.leases.holder(log.stream) is not None
+    if origin.is_running(one["process"], one["born"], one["machine"]) is False:
         return False
-    ours = one.process == os.getpid() and one.machine == origin.machine()
-    if ours and one.writer not in held_here:
+    ours = one["process"] == os.getpid() and one["machine"] == origin.machine()
+    if ours and one["writer"] not in held_here:
         return False
     # Each sign by itself, and either way: a clock that was set back keeps no claim for ever, and ends none.
-    signs = seconds_of(state.at), FileLease(project, stream).touched()
-    return any(abs(time.time() - last) < one.seconds for last in signs)
+    signs = [seconds_of(log.state.at)]
+    with suppress(OSError):
+        if store.files is not None:
+            signs.append(store.files.path(log.stream).stat().st_mtime)
+    return any(abs(time.time() - last) < one["seconds"] for last in signs)
 
 
-def status_of(project: Project, run: str, step: str, state: StepState) -> str:
+def status_of(log: StepLog) -> str:
     """One of `ralf.agent.model.STATUSES`."""
+    state = log.state
     if not state.records:
         return "new"
-    if state.phase:
-        return state.phase
-    if state.holder is None:
-        return "waiting"
-    return "running" if is_alive(project, run, step, state) else "lost"
+    if state.phase or state.holder is None:
+        return state.phase or "waiting"
+    return "running" if is_alive(log) else "lost"
 
 
-def run_state(
-    project: Project, run: str, step: str, state: StepState, *, steps: tuple[str, ...] = (), sent: int | None = None
-) -> RunState:
+def run_state(log: StepLog, steps: tuple[str, ...] = (), sent: int | None = None) -> RunState:
     """A step's state as callers see it.
 
     sent  how many signals the run has; None: look
     """
-    status = status_of(project, run, step, state)
-    shown = state.holder if status == "running" else None
+    status, state = status_of(log), log.state
+    by = (state.holder or {}) if status == "running" else {}
     return RunState(
-        run=run,
-        step=step,
+        run=log.run,
+        step=log.step,
         status=status,
-        steps=steps or (step,),
-        iteration=state.iteration,
-        attempt=state.attempt,
-        losses=state.losses,
-        term=state.term,
-        by=shown.by if shown else "",
-        process=shown.process if shown else 0,
-        states=state.states,
-        size=state.state_size,
-        signals=signals.count_of(project, run) if sent is None else sent,
-        heard=state.heard,
-        calls=state.calls,
-        repeats=state.repeats,
-        began=state.began,
-        at=state.at,
-        not_before=state.not_before,
-        waits_for=state.pause,
-        reason=state.reason,
+        steps=steps or (log.step,),
+        by=by.get("by", ""),
+        process=by.get("process", 0),
+        signals=signals.count_of(log.project, log.run) if sent is None else sent,
+        calls=len(state.calls),
+        repeats=sum(max(call[0] - 1, 0) for call in state.calls.values()),
+        **{name: getattr(state, name) for name in _AS_THEY_ARE},
     )
+
+
+_AS_THEY_ARE = "iteration attempt losses term states size heard began at not_before waits_for reason".split()

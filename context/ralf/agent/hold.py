@@ -1,135 +1,122 @@
-"""A step as one object of this process holds it: the claim, what the iteration has done so far, and fenced writes."""
+"""The claim of a step by one object of this process: taken, kept, lost and released; and the writes that it fences."""
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, NoReturn, TypeVar, cast
+from weakref import WeakMethod
 
 from ralf.agent import claims, contents, records
-from ralf.agent.claims import FileLease, Pulse
+from ralf.agent.claims import FileLease
 from ralf.agent.output import Output
 from ralf.agent.records import Body, Heard, StepState, body
 from ralf.agent.signals import Inbox
 from ralf.agent.steplog import StepLog, holder_name, prepare
-from ralf.errors import (
-    Claimed,
-    Fenced,
-    RalfError,
-    RunCancelled,
-    RunEnded,
-    StaleLease,
-    UsageError,
-)
+from ralf.errors import Claimed, Fenced, RalfError, RunCancelled, RunEnded, StaleLease
 from ralf.project import Project
 from ralf.storage.engine_calls import fenced
 from ralf.storage.kept_lease import KeptLease
-
-_MOST_PAUSE, _MOST_PAUSE_OF_REQUESTS = 0.1, 0.5  # seconds between two looks for a signal
 
 _RELEASING = 1.0  # seconds that a lease may last after the record that releases its step
 
 _MOST_KEPT = 1 << 20  # bytes of a state that stays in memory
 
+F = TypeVar("F", bound=Callable[..., Any])
 
-class Hold:
-    """The claim of a step, taken at its first use. Its methods are called with `lock`.
 
-    term        of our claim, 0 while we hold none
-    replays     outcomes of waits that are to be returned again
-    unrecorded  outcomes on which no record depends yet
-    unsaved     answers of calls that could not be recorded: the calls were made
-    newest      a state with its number: it need not be read while that is the newest one's
+def locked(method: F) -> F:
+    """A method of a hold that one thread at a time is in, and that waits for the engine of a store; what cannot be
+    recorded as that is away says so.
     """
 
-    def __init__(self, project: Project, run: str, step: str, *, by: str, seconds: float, first_input: bytes) -> None:
-        self.project = project
-        self.run, self.step = run, step
-        self.log = StepLog(project, run, step)
-        self.lock = threading.RLock()
-        self.output = Output(project, run, step)
-        self.term = 0
-        self.replays: list[Heard] = []
-        self.unrecorded: list[Heard] = []
-        self.unsaved: dict[str, tuple[bytes, bool]] = {}
-        self.newest: tuple[int, bytes] | None = None
-        self._making: dict[str, object] = {}
-        self._by = by
-        self._seconds = seconds
-        self._input = first_input
-        self._writer = os.urandom(8).hex()
-        self._nonce = ""
-        self._process = 0
-        self._refused: RalfError | None = None
-        self._is_prepared = self._takes_over = False
-        self._waited_for, self._waits_to = "", 0.0  # a time of the records, and when it is by the monotonic clock
-        self._inbox: Inbox | None = None
-        self._lease: FileLease | KeptLease = FileLease(project, self.log.stream)
-        self.pulse = Pulse(self._lease, seconds)
+    @functools.wraps(method)
+    def within(self: Hold, *args: Any, **given: Any) -> Any:
+        with fenced(self._log.where), self._lock:
+            try:
+                return method(self, *args, **given)
+            except Fenced:
+                self._lease.is_away = True
+                raise
 
-    @property
-    def where(self) -> str:
-        """How the step is called in messages."""
-        return self.log.where
+    return cast(F, within)
+
+
+class Hold:
+    """The claim of a step, taken at its first use.
+
+    _replays     outcomes of waits that are to be returned again
+    _unrecorded  outcomes on which no record depends yet
+    _unsaved     answers of calls that could not be recorded: the calls were made
+    _newest      a state with its number: it need not be read while that is the newest one's
+    """
+
+    def __init__(self, project: Project, run: str, step: str, by: str, seconds: float, first_input: bytes) -> None:
+        self.run, self.step = run, step
+        self._project, self._by, self._seconds, self._input = project, by, seconds, first_input
+        self._log = StepLog(project, run, step)
+        self._lock = threading.RLock()
+        self._output = Output(self._log, self._lock, WeakMethod(self._check_moved))
+        self._lease: FileLease | KeptLease = FileLease(project, self._log.stream)
+        self._writer = os.urandom(8).hex()
+        self._term = self._process = 0
+        self._nonce = ""
+        self._refused: RalfError | None = None
+        self._waited_for, self._waits_to = "", 0.0  # a time of the records, and when it is by the monotonic clock
+        self._inbox = Inbox(project, run, StepState().inbox)
+        self._replays: list[Heard] = []
+        self._unrecorded: list[Heard] = []
+        self._unsaved: dict[str, tuple[bytes, bool]] = {}
+        self._newest: tuple[int, bytes] | None = None
 
     # ---- claiming ----
 
-    def claimed(self) -> StepState:
+    @locked
+    def _claimed(self) -> StepState:
         """The state of the step, which is ours; claims it where it is not. Errors: see `ralf.agent.run.AgentRun`."""
         if self._refused is not None:
             raise self._refused.with_traceback(None)
-        if self.term and self._process != os.getpid():
+        if self._term and self._process != os.getpid():
             what = "was claimed before this process was forked"
-            raise StaleLease(self.where, what, "", "make an AgentRun in the new process")
-        if not self.term:
+            raise StaleLease(self._log.where, what, "", "make an AgentRun in the new process")
+        if not self._term:
             try:
-                with fenced(self.where):
-                    self._claim()
+                self._claim()
             finally:
-                if not self.term:
+                if not self._term:
                     self._lease.end()
-        return self.log.state
-
-    def is_ours(self) -> bool:
-        """Whether this process has a claim to release."""
-        return bool(self.term) and self._process == os.getpid()
+        return self._log.state
 
     def _claim(self) -> None:
-        self.log.look()
-        self.log.write(self._claim_of, self._writer)
-        state = self.log.state
-        if self._takes_over:
-            self.output.begin(self._writer, state.term, state.iteration, state.attempt)
-            self.output.fence()
+        self._log.look()
+        self._log.write(self._claim_of, self._writer)
+        state = self._log.state
         claims.held_here[self._writer] = self
-        self._process, self.term, self._nonce = os.getpid(), state.term, state.nonce
-        self.pulse = Pulse(self._lease, self._seconds)
+        self._process, self._term, self._nonce = os.getpid(), state.term, state.nonce
         self._inbox_behind(state)
-        self.begin_iteration()
+        self._begin_iteration()
         if state.records == 1:
             from ralf.agent.listing import expire_daily  # only a new run pays for it
 
-            expire_daily(self.project)
+            expire_daily(self._project)
 
     def _claim_of(self, state: StepState) -> Body:
-        """The record that claims the step, which is free. Claimed, RunEnded."""
-        how = self._check_claimable(state)
-        if not self._is_prepared:
-            prepare(self.project, self.log.stream)
-            self._is_prepared = True
-        name = holder_name(self.project, self._by)
+        """The record that claims the step. Claimed where somebody has it, RunEnded where nothing can be done at it."""
+        how = self._check_open(state)
+        prepare(self._project, self._log.stream)
+        name = holder_name(self._project, self._by)
         self._check_free(state, name)
-        self._takes_over = state.holder is not None
         return body(
             "claimed",
             term=state.term + 1,
-            holder=claims.holder(self._writer, name, self._seconds)._asdict(),
+            holder=claims.holder(self._writer, name, self._seconds),
             nonce="" if state.records else os.urandom(8).hex(),
-            input=None if state.records else self.pack(self._input),
-            lost=self._takes_over,
+            input=None if state.records else self._packed(self._input),
+            lost=state.holder is not None,
             **how,
         )
 
@@ -137,233 +124,166 @@ class Hold:
         """Claimed where somebody has the step. Where the store has leases, that of the step is ours afterwards: whoever
         has it is the only one who may claim the step, and the record that claims it is compared besides.
         """
-        leases = self.project.store.leases
+        leases = self._project.store.leases
         if leases is None:
-            if claims.is_alive(self.project, self.run, self.step, state):
-                raise claims.claimed_by(self.run, self.where, state.holder)
+            if claims.is_alive(self._log):
+                raise claims.claimed_by(self._log)
         elif not self._lease.is_held:
-            self._lease = lease = KeptLease(leases, self.log.stream, claims.told(name, self._writer), self._seconds)
+            self._lease = lease = KeptLease(leases, self._log.stream, f"{name} {self._writer}", self._seconds)
             try:
                 lease.take_within(0.0 if state.holder is not None else _RELEASING)
             except Claimed as error:
-                known = state.holder if state.holder is not None else claims.unrecorded(error.by, error.since)
-                raise claims.claimed_by(self.run, self.where, known) from None
+                raise claims.claimed_by(self._log, error.by.rpartition(" ")[0], error.since) from None
 
-    def _check_claimable(self, state: StepState) -> dict[str, Any]:
+    def _check_open(self, state: StepState) -> dict[str, Any]:
         """How a pause has ended, with which signal, and the position in the inbox behind it. RunEnded where nothing can
         be done at the step now.
         """
+        run, where = self.run, self._log.where
         if state.phase == "paused":
             inbox = self._inbox_behind(state)
-            sent = inbox.next(state.pause)
-            if sent is not None:
-                heard = inbox.receive(sent)
-                return {"resumed": "signal", "heard": [heard], "inbox": inbox.position._asdict()}
+            if (sent := inbox.next(state.waits_for)) is not None:
+                return {"resumed": "signal", "heard": [inbox.receive(sent)], "inbox": inbox.position}
             if self._is_time(state):
                 return {"resumed": "timeout"}
-            status = f"paused until {state.not_before} or a signal {state.pause}"
-            raise RunEnded(self.where, status, f"ralf signal {self.run} {state.pause}")
+            status = f"paused until {state.not_before} or a signal {state.waits_for}"
+            raise RunEnded(where, status, f"ralf signal {run} {state.waits_for}")
         if state.phase:
-            verb = "show" if state.phase == "completed" else "retry"
-            raise RunEnded(self.where, state.phase, f"ralf run {verb} {self.run}")
+            raise RunEnded(where, state.phase, f"ralf run {'show' if state.phase == 'completed' else 'retry'} {run}")
         if not self._is_time(state):
-            raise RunEnded(self.where, f"waiting until {state.not_before}", f"ralf run retry {self.run}")
+            raise RunEnded(where, f"waiting until {state.not_before}", f"ralf run retry {run}")
         return {}
 
     def _is_time(self, state: StepState) -> bool:
         """Whether a step continues by now. A clock that is set back lets no one wait longer than the wait was to be."""
         until, now = records.seconds_of(state.not_before), time.time()
-        if until <= now:
-            return True
         if self._waited_for != state.not_before:
-            longest = until - records.seconds_of(state.at) if state.at else until - now
+            longest = until - (records.seconds_of(state.at) or now)
             self._waited_for, self._waits_to = state.not_before, time.monotonic() + min(until - now, longest)
-        return time.monotonic() >= self._waits_to
-
-    def begin_iteration(self) -> None:
-        """Start an iteration, or go on with one."""
-        state = self.log.state
-        self.replays, self.unrecorded, self.unsaved, self._making = list(state.replays), [], {}, {}
-        self.output.begin(self._writer, state.term, state.iteration, state.attempt)
-
-    # ---- the calls that are being made ----
-
-    def begins(self, key: str, owner: object) -> bool:
-        """Let `owner`, a thread or a task, make the call of a key, which no one else makes until `ends`; False where
-        somebody else is at it. UsageError where that is `owner`.
-        """
-        with self.lock:
-            if self._making.get(key) == owner:
-                raise UsageError(self.where, f"the call {ascii(key)[:80]} is made within itself", "use another key")
-            return self._making.setdefault(key, owner) == owner
-
-    def ends(self, key: str, owner: object) -> None:
-        """Let others make the call of a key, or see its answer."""
-        with self.lock:
-            if self._making.get(key) == owner:
-                del self._making[key]
-
-    # ---- losing and releasing the claim ----
-
-    @property
-    def is_cut_off(self) -> bool:
-        """Whether the engine with our lease did not answer when it was asked last."""
-        return self._lease.is_away
-
-    def check_ours(self) -> None:
-        """StaleLease, RunCancelled where the newest state has no claim of ours."""
-        state = self.log.state
-        one = state.holder
-        if one is not None and (one.writer, state.term, state.nonce) == (self._writer, self.term, self._nonce):
-            return
-        if state.phase == "cancelled" and state.nonce == self._nonce:
-            raise self._refuse(RunCancelled(self.where, state.reason))
-        by = one.by if one is not None else ""
-        what = f"its claim, term {self.term}, was lost" + (f"; {by} has it now, term {state.term}" if by else "")
-        raise self._refuse(StaleLease(self.where, what, by, f"ralf run show {self.run}"))
-
-    def check_moved(self) -> None:
-        """The same, where somebody else has appended, or rewritten the stream."""
-        with fenced(self.where):
-            self.look()
-            self.check_ours()
-            self._keep_lease()
-
-    def look(self) -> StepState:
-        """The state as the store has it now. Claims nothing."""
-        with fenced(self.where):
-            return self.log.look()
-
-    def _keep_lease(self) -> None:
-        """Take the lease again where it has ended and nobody has claimed the step since: the process was stopped, or
-        did not reach the engine. StaleLease where somebody is about to claim it.
-        """
-        if not (isinstance(self._lease, KeptLease) and self._lease.is_lost):
-            return
-        self.look()
-        self.check_ours()
-        try:
-            self._lease.take()
-        except Claimed as error:
-            by = claims.unrecorded(error.by, error.since).by
-            what = f"its claim, term {self.term}, was lost: no sign of life reached the engine in time; {by} has it now"
-            raise self._refuse(StaleLease(self.where, what, by, f"ralf run show {self.run}")) from None
-
-    def _refuse(self, error: RalfError) -> RalfError:
-        """Note that the step is lost for this object: what its caller has in memory is out of date."""
-        self._refused = error
-        self.output.drop()
-        self.let_go()
-        return error
-
-    def reopen(self) -> None:
-        """Forget that the step was cancelled under this object, for who begins anew with what the records say."""
-        if isinstance(self._refused, RunCancelled):
-            self._refused = None
-
-    def let_go(self) -> None:
-        """Hold the step no longer: the record that says so was written, or is somebody else's."""
-        self.term = 0
-        self.newest = None
-        self._inbox = None
-        claims.held_here.pop(self._writer, None)
-        self._lease.end()
-
-    def release(self) -> None:
-        """Record that the claim ends without a decision. What cannot be recorded is seen by the end of the process, or
-        of the lease.
-        """
-        with suppress(RalfError, OSError):
-            if not self.is_cut_off:
-                self.write(lambda _: body("released"))
-        if self.term:
-            self.let_go()
-
-    # ---- writing ----
-
-    def write(self, make: Callable[[StepState], Body]) -> StepState:
-        """Append the record that `make` makes of the present state, which has to be ours."""
-
-        def ours(state: StepState) -> Body:
-            self.check_ours()
-            self._keep_lease()
-            return make(state)
-
-        try:
-            with fenced(self.where):
-                self.log.write(ours, self._writer)
-        except Fenced:
-            self._lease.is_away = True
-            raise
-        return self.log.state
-
-    def record(self, make: Callable[[StepState], Body]) -> StepState:
-        """The same of a record that depends on what was heard, behind the output so far."""
-        self.output.flush()
-        heard = self.received()
-        state = self.write(lambda before: {**make(before), **heard})
-        self.unrecorded = []
-        return state
-
-    def record_answer(self, key: str, data: bytes, *, is_json: bool) -> None:
-        """Record the answer of a call. Where the engine is away it is kept: who makes the call again gets it then."""
-        try:
-            made = body("answered", key=key, answer=self.pack(data), is_json=is_json)
-            self.record(lambda _: made)
-        except Fenced:
-            self.unsaved[key] = data, is_json
-            raise
-        self.unsaved.pop(key, None)
-
-    @property
-    def most_pause(self) -> float:
-        """Seconds between two looks for a signal, at most: each look at an engine is a request."""
-        return _MOST_PAUSE if self.project.store.leases is None else _MOST_PAUSE_OF_REQUESTS
-
-    def keep_newest(self, state: bytes | None) -> None:
-        """Keep the newest state in memory, unless it is large."""
-        is_small = state is not None and len(state) <= _MOST_KEPT
-        self.newest = (self.log.state.states, bytes(state)) if state is not None and is_small else None
-
-    def pack(self, data: bytes | None) -> contents.Tree | None:
-        """Bytes as they stand in a record, None for None."""
-        with fenced(self.where):
-            return contents.pack(self.project.store, data, self.where) if data is not None else None
-
-    def unpacked(self, tree: contents.Tree | None) -> bytes:
-        """The bytes of a content; errors as `contents.unpack`."""
-        return contents.unpack(self.project.store, tree, self.where)
-
-    # ---- signs of life ----
-
-    def heartbeat(self) -> None:
-        """Show that this process lives, and see whether the step is still ours; at most once a second."""
-        self.claimed()
-        if self._lease.is_fresh():
-            return
-        self.check_moved()
-        if not self._lease.touch() and abs(time.time() - records.seconds_of(self.log.state.at)) > self._seconds / 4:
-            self.write(lambda _: body("renewed"))
-
-    # ---- the inbox ----
-
-    @property
-    def inbox(self) -> Inbox:
-        """The inbox of the run, as far as this step has received it."""
-        return self._inbox_behind(self.claimed()) if self._inbox is None else self._inbox
+        return until <= now or time.monotonic() >= self._waits_to
 
     def _inbox_behind(self, state: StepState) -> Inbox:
         """The inbox behind what the records say was received."""
-        if self._inbox is None or self._inbox.position != state.inbox:
-            self._inbox = Inbox(self.project, self.run, state.inbox)
+        if self._inbox.position != state.inbox:
+            self._inbox = Inbox(self._project, self.run, state.inbox)
         return self._inbox
 
-    def received(self) -> dict[str, Any]:
-        """The outcomes of waits that the next record depends on, and the position in the inbox behind them."""
-        if not self.unrecorded or self._inbox is None:
-            return {}
-        return {"heard": list(self.unrecorded), "inbox": self._inbox.position._asdict()}
+    def _begin_iteration(self) -> None:
+        """Start an iteration, or go on with one."""
+        self._replays, self._unrecorded = [Heard(*one) for one in self._log.state.replays], []
+        self._unsaved = {}
 
-    def ahead(self) -> tuple[Heard, ...]:
+    # ---- losing and releasing the claim ----
+
+    def _check_ours(self) -> None:
+        """StaleLease, RunCancelled where the newest state has no claim of ours. A lease that has ended is taken again
+        where nobody has claimed the step since: the process was stopped, or did not reach the engine.
+        """
+        if self._lease.is_lost:
+            self._log.look()
+        state, lost = self._log.state, f"its claim, term {self._term}, was lost"
+        one = state.holder or {"writer": "", "by": ""}
+        if (one["writer"], state.term, state.nonce) != (self._writer, self._term, self._nonce):
+            if state.phase == "cancelled" and state.nonce == self._nonce:
+                self._refuse(RunCancelled(self._log.where, state.reason))
+            self._refuse_to(one["by"], lost + (f"; {one['by']} has it now, term {state.term}" if one["by"] else ""))
+        if isinstance(self._lease, KeptLease) and self._lease.is_lost:
+            try:
+                self._lease.take()
+            except Claimed as error:
+                by = error.by.rpartition(" ")[0]
+                self._refuse_to(by, f"{lost}: no sign of life reached the engine in time; {by} has it now")
+
+    def _refuse_to(self, by: str, what: str) -> NoReturn:
+        self._refuse(StaleLease(self._log.where, what, by, f"ralf run show {self.run}"))
+
+    def _refuse(self, error: RalfError) -> NoReturn:
+        """Note that the step is lost for this object: what its caller has in memory is out of date."""
+        self._refused = error
+        self._output.drop()
+        self._let_go()
+        raise error
+
+    def _check_moved(self) -> None:
+        """The same, where somebody else has appended, or rewritten the stream."""
+        self._log.look()
+        self._check_ours()
+
+    def _let_go(self) -> None:
+        """Hold the step no longer: the record that says so was written, or is somebody else's."""
+        self._term = 0
+        self._newest = None
+        claims.held_here.pop(self._writer, None)
+        self._lease.end()
+
+    @locked
+    def reopen(self) -> None:
+        """Have the next call claim the step again although it was cancelled meanwhile, where somebody has opened it
+        again. What the caller knows of the step's state is out of date.
+        """
+        if isinstance(self._refused, RunCancelled):
+            self._refused = None
+
+    @locked
+    def close(self) -> None:
+        """Release the claim, if we hold it, and write what is left of the output. Done twice it changes nothing."""
+        if not self._term or self._process != os.getpid():
+            return
+        try:
+            with suppress(StaleLease):
+                if not self._lease.is_away:
+                    self._output.flush()
+        finally:
+            with suppress(RalfError, OSError):  # the end of the process, or of the lease, says it as well
+                if self._term and not self._lease.is_away:
+                    self._write(body("released"))
+            self._let_go()
+
+    # ---- writing ----
+
+    def _write(self, made: Body) -> StepState:
+        """Append a record; the step has to be ours."""
+
+        def ours(_: StepState) -> Body:
+            self._check_ours()
+            return made
+
+        self._log.write(ours, self._writer)
+        return self._log.state
+
+    def _record(self, kind: str, **members: Any) -> StepState:
+        """The same of a record that depends on what was heard, behind the output so far."""
+        self._output.flush()
+        state = self._write(body(kind, **members, **self._received()))
+        self._unrecorded = []
+        return state
+
+    def _received(self) -> dict[str, Any]:
+        """The outcomes of waits that the next record depends on, and the position in the inbox behind them."""
+        return {"heard": self._unrecorded, "inbox": self._inbox.position} if self._unrecorded else {}
+
+    def _ahead(self) -> list[Heard]:
         """Signals that were received before a crash and not returned again yet: a state cannot cover them."""
-        return tuple(one for one in self.replays if one.number)
+        return [one for one in self._replays if one.number]
+
+    def _keep_newest(self, state: bytes | None) -> None:
+        """Keep the newest state in memory, unless it is large."""
+        is_small = state is not None and len(state) <= _MOST_KEPT
+        self._newest = (self._log.state.states, bytes(state)) if state is not None and is_small else None
+
+    def _packed(self, data: bytes | None) -> contents.Tree | None:
+        """Bytes as they stand in a record, None for None."""
+        return contents.pack(self._project.store, data, self._log.where) if data is not None else None
+
+    @locked
+    def heartbeat(self) -> None:
+        """Show that this process lives; touches a file at most once a second. `once` and `wait_signal` do it, too.
+
+        StaleLease, RunCancelled where the step is no longer ours. Claims.
+        """
+        self._claimed()
+        if not self._lease.is_fresh():
+            self._check_moved()
+            age = abs(time.time() - records.seconds_of(self._log.state.at))
+            if not self._lease.touch() and age > self._seconds / 4:
+                self._write(body("renewed"))

@@ -7,17 +7,17 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 
 from ralf import project as projects
-from ralf.agent import claims, contents, records, signals, states
+from ralf.agent import claims, contents, records, states
 from ralf.agent.model import ENDED, STATUSES, RunList, RunState, check_names
-from ralf.agent.records import Body, StepState, body
+from ralf.agent.records import Body, body
 from ralf.agent.steplog import StepLog, holder_name, prepare, reason_text
 from ralf.document.index import NAME, Unusable, using
 from ralf.errors import Damaged, Fenced, RalfError, RunEnded, RunNotFound, UsageError
 from ralf.project import Project
 from ralf.storage import files
+from ralf.storage.journal import Digest
 
 Root = str | os.PathLike[str] | None
 
@@ -44,12 +44,10 @@ def list_runs(*, status: str | None = None, root: Root = None) -> RunList:
         for run, steps in sorted(_runs(project).items()):
             sent = None if records.inbox_of(run) in inboxes else 0
             for step in steps:
+                log = StepLog(project, run, step, index)
                 try:
-                    sent = signals.count_of(project, run) if sent is None else sent
-                    log = StepLog(project, run, step, index)
-                    state = log.look()
-                    if state.records:
-                        found.append(claims.run_state(project, run, step, state, steps=steps, sent=sent))
+                    if log.look().records:
+                        found.append(claims.run_state(log, steps, sent))
                     elif project.store.is_foreign(log.stream):
                         others.append(f"{run}/{step}")
                 except (Damaged, UsageError, OSError) as error:
@@ -62,12 +60,8 @@ def list_runs(*, status: str | None = None, root: Root = None) -> RunList:
 def get_run(run: str, step: str | None = None, *, root: Root = None) -> RunState:
     """A step of a run; None: its only one, or the one that was written last. RunNotFound names the closest runs."""
     project = projects.find(root)
-    logs = _logs(project, run, step)
-    return _told(project, run, max(logs, key=lambda log: log.state.at))
-
-
-def _told(project: Project, run: str, log: StepLog) -> RunState:
-    return claims.run_state(project, run, log.step, log.state, steps=_steps(project, run))
+    newest = max(_logs(project, run, step), key=lambda log: log.state.at)
+    return claims.run_state(newest, _steps(project, run))
 
 
 # ---- which runs there are ----
@@ -75,12 +69,12 @@ def _told(project: Project, run: str, log: StepLog) -> RunState:
 
 def _runs(project: Project, begin: str = records.RUNS) -> dict[str, tuple[str, ...]]:
     """The steps of the runs whose streams begin so, by run."""
-    found: dict[str, list[str]] = {}
-    for stream in project.store.streams(begin):
+    found: dict[str, tuple[str, ...]] = {}
+    for stream in sorted(project.store.streams(begin)):
         run, _, step = stream.removeprefix(records.RUNS).partition("/")
         if step and "/" not in step:
-            found.setdefault(run, []).append(step)
-    return {run: tuple(sorted(steps)) for run, steps in found.items()}
+            found[run] = (*found.get(run, ()), step)
+    return found
 
 
 def _steps(project: Project, run: str) -> tuple[str, ...]:
@@ -90,14 +84,10 @@ def _steps(project: Project, run: str) -> tuple[str, ...]:
 def _logs(project: Project, run: str, step: str | None) -> list[StepLog]:
     """The steps of a run that are meant, as they are now. RunNotFound."""
     check_names(run, *([step] if step is not None else ()))
-    found = []
-    for name in _steps(project, run) if step is None else (step,):
-        log = StepLog(project, run, name)
-        if log.look().records:
-            found.append(log)
-    if not found:
-        raise not_found(project, run, step or "")
-    return found
+    logs = [StepLog(project, run, name) for name in (_steps(project, run) if step is None else (step,))]
+    if found := [log for log in logs if log.look().records]:
+        return found
+    raise not_found(project, run, step or "")
 
 
 def not_found(project: Project, run: str, step: str = "") -> RunNotFound:
@@ -124,17 +114,15 @@ def retry_run(run: str, step: str | None = None, *, by: str = "", root: Root = N
     RunNotFound; Claimed where a live process holds it; RunEnded where it has completed.
     """
     project = projects.find(root)
-    name = holder_name(project, by)
+    name, logs = holder_name(project, by), _logs(project, run, step)
 
-    def retried(log: StepLog, state: StepState) -> Body | None:
-        if state.holder is not None and claims.is_alive(project, run, log.step, state):
-            if step is not None or len(logs) == 1:
-                raise claims.claimed_by(run, log.where, state.holder)
-            return None
-        return None if state.phase == "completed" else body("retried", by=name)
+    def retried(log: StepLog) -> Body | None:
+        is_held = claims.is_alive(log)
+        if is_held and len(logs) == 1:
+            raise claims.claimed_by(log)
+        return None if is_held or log.state.phase == "completed" else body("retried", by=name)
 
-    logs = _logs(project, run, step)
-    return _changed(project, run, logs, name, retried)
+    return _changed(project, logs, name, retried)
 
 
 def cancel_run(run: str, step: str | None = None, *, reason: str = "", by: str = "", root: Root = None) -> RunState:
@@ -142,35 +130,29 @@ def cancel_run(run: str, step: str | None = None, *, reason: str = "", by: str =
     RunCancelled. RunNotFound; RunEnded where nothing is open.
     """
     project = projects.find(root)
-    name = holder_name(project, by)
-    logs = _logs(project, run, step)
-    words = reason_text(project, reason) if reason else ""
-
-    def cancelled(_: StepLog, state: StepState) -> Body | None:
-        return None if state.phase in ENDED else body("cancelled", by=name, reason=words)
-
-    return _changed(project, run, logs, name, cancelled)
+    name, logs = holder_name(project, by), _logs(project, run, step)
+    made = body("cancelled", by=name, reason=reason_text(project, reason) if reason else "")
+    return _changed(project, logs, name, lambda log: None if log.state.phase in ENDED else made)
 
 
-def _changed(
-    project: Project, run: str, logs: list[StepLog], by: str, make: Callable[[StepLog, StepState], Body | None]
-) -> RunState:
+def _changed(project: Project, logs: list[StepLog], by: str, make: Callable[[StepLog], Body | None]) -> RunState:
     """Append to steps what `make` makes of their present states, None for nothing; the first that has changed.
     RunEnded where none has.
     """
     changed = []
     for log in logs:
         prepare(project, log.stream)
-        if (before := log.write(partial(make, log), by)) is None:
+        if (before := log.write(lambda _, log=log: make(log), by)) is None:  # type: ignore[misc]
             continue
         changed.append(log)
         leases, holder = project.store.leases, before.holder
         if leases is not None and holder is not None:
             with suppress(Fenced):  # its claim is over: the next one need not wait until the holder notices
-                leases.release(log.stream, leases.resume(log.stream, claims.told(holder.by, holder.writer)))
+                told = f"{holder['by']} {holder['writer']}"
+                leases.release(log.stream, leases.resume(log.stream, told))
     if not changed:
         raise RunEnded(logs[0].where, logs[0].state.phase or "running")
-    return _told(project, run, changed[0])
+    return claims.run_state(changed[0], _steps(project, changed[0].run))
 
 
 def forget_run(run: str, *, root: Root = None) -> int:
@@ -179,22 +161,18 @@ def forget_run(run: str, *, root: Root = None) -> int:
     """
     project = projects.find(root)
     check_names(run)
-    store = project.store
-    steps = _steps(project, run)
-    streams = [*store.streams(f"{records.OUTPUT}{run}/"), records.inbox_of(run), *_mains_last(run, steps)]
+    store, steps = project.store, sorted(_steps(project, run), key=lambda step: step == "main")
+    of_steps = [records.stream_of(run, step) for step in steps]  # the first one last: until then there is a run
+    streams = [*store.streams(f"{records.OUTPUT}{run}/"), records.inbox_of(run), *of_steps]
     streams = [stream for stream in streams if store.head(stream) is not None]
     if not streams:
         raise not_found(project, run)
     for step in steps:
         log = StepLog(project, run, step)
-        if claims.is_alive(project, run, step, log.look()):
-            raise claims.claimed_by(run, log.where, log.state.holder)
-    count = 0
-    blobs = set[str]()
-    for stream in streams:
-        for entry in store.read(stream):
-            count += 1
-            blobs.update(contents.blobs_in(entry.record))
+        log.look()
+        if claims.is_alive(log):
+            raise claims.claimed_by(log)
+    count, blobs = _blobs_of(project, streams)
     # The blobs first: until the records that name them are gone, the same call completes what was broken off.
     count += states.drop_blobs(project, blobs, but=frozenset(streams), grace=0.0)
     for stream in streams:
@@ -206,8 +184,14 @@ def forget_run(run: str, *, root: Root = None) -> int:
     return count
 
 
-def _mains_last(run: str, steps: tuple[str, ...]) -> list[str]:
-    return [records.stream_of(run, step) for step in sorted(steps, key=lambda step: step == "main")]
+def _blobs_of(project: Project, streams: list[str]) -> tuple[int, set[Digest]]:
+    """How many records some streams have, and the blobs that these name."""
+    count, blobs = 0, set[Digest]()
+    for stream in streams:
+        for entry in project.store.read(stream):
+            count += 1
+            blobs.update(contents.blobs_in(entry.record))
+    return count, blobs
 
 
 # ---- what ended long ago ----
@@ -237,16 +221,14 @@ def expire(project: Project, *, now: float | None = None, most: int | None = Non
 
 def _empty(project: Project, run: str, steps: tuple[str, ...]) -> None:
     """Drop the contents, output and signals of a run: those of its steps last, as they say whether that was done."""
-    store, blobs = project.store, set[str]()
+    store = project.store
     output = list(store.streams(f"{records.OUTPUT}{run}/"))
     kept = [records.inbox_of(run), *(records.stream_of(run, step) for step in steps)]  # they are counted on
-    for stream in (*kept, *output):
-        for entry in store.read(stream):
-            blobs.update(contents.blobs_in(entry.record))
+    _, blobs = _blobs_of(project, [*kept, *output])
     for stream in output:
         store.drop(stream, wipe=False)
     for stream in kept:
-        store.replace(stream, states.without_contents, wipe=False)
+        store.replace(stream, states.emptied, wipe=False)
     states.drop_blobs(project, blobs)
 
 

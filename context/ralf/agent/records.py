@@ -22,23 +22,27 @@ came before a state that does not cover it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any, NamedTuple, cast
 
 from ralf.agent import contents
+from ralf.agent.model import SavedState
 from ralf.document.family import Family
 from ralf.document.record import Record
 from ralf.document.rows import Rows
 from ralf.errors import MEND_JOURNAL, DamagedJournal, UsageError
-from ralf.storage.journal import MALFORMED, Digest, Entry, Token
+from ralf.storage.journal import MALFORMED, Entry, Token
 
 VERSION = 2
 """Of a record. One of version 1 also has the state before it, `was`, which is passed over."""
 
 RUNS, SIGNALS, OUTPUT = "runs/", "signals/", "output/"
 """What the names of the streams of runs begin with."""
+
+_KINDS = frozenset(
+    "claimed saved asked answered decided external renewed released retried cancelled dead pruned".split()
+)
 
 Body = Mapping[str, Any]
 
@@ -58,9 +62,14 @@ def output_of(run: str, step: str) -> str:
     return f"{OUTPUT}{run}/{step}"
 
 
+def where_of(stream: str) -> str:
+    """How a step is called in messages."""
+    return stream.removeprefix(RUNS).removesuffix("/main")
+
+
 def time_text(at: float) -> str:
     """Seconds since 1970 as records have them."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")[:23] + "Z"
 
 
 def seconds_of(at: str) -> float:
@@ -71,97 +80,17 @@ def seconds_of(at: str) -> float:
         return 0.0
 
 
-# ---- parts of records ----
-
-
-class Holder(NamedTuple):
-    """Who has a step, and since when: `writer` is unique to the object that claimed it; see `ralf.tasks.origin` for the
-    process.
-    """
-
-    writer: str = ""
-    by: str = ""
-    process: int = 0
-    born: int = 0
-    machine: str = ""
-    seconds: float = 300.0
-    since: str = ""
-
-
-class Heard(NamedTuple):
-    """The outcome of a wait: the signal's number and place in the inbox, or 0 and "" for a time-out."""
-
-    name: str = ""
-    number: int = 0
-    token: Token = ""
-
-
-class Position(NamedTuple):
-    """How much of the inbox was received: all signals up to `number`, and of the names in `beyond` up to theirs."""
-
-    number: int = 0
-    token: Token = ""
-    beyond: Mapping[str, int] = {}
-
-    def has(self, name: str, number: int) -> bool:
-        """Whether a signal was received."""
-        return number <= max(self.number, self.beyond.get(name, 0))
-
-
 def body(kind: str, **members: Any) -> Body:
     """The body of a record; what is empty is left out."""
     return {"kind": kind} | {name: value for name, value in members.items() if value}
 
 
-# ---- what the records of a step come to ----
+class Heard(NamedTuple):
+    """The outcome of a wait: the signal's number and place in the inbox, or 0 and "" for a time-out."""
 
-
-class StepState(NamedTuple):
-    """What is known of a step without its calls and contents, which have rows of their own.
-
-    records      how many there are; began, at: times of the first and the newest one
-    nonce        names this life of the run: a forgotten run that begins anew has another one
-    term         of the newest claim; holder: who has it, None for no one
-    phase        "" while it is open, "paused", or one of `ralf.agent.model.ENDED`
-    pause        name of the signal that a pause waits for
-    resumed      how the last pause of this iteration ended; resumed_by: by which signal
-    states       number of the newest state; state_at: its record's place, state_size: bytes
-    held         bytes of all contents; left: what the last look at them left (`ralf.agent.states`)
-    kept         how many contents are still there
-    calls        of this iteration; repeats: how many of them were made again for want of an answer
-    input_at     place of the record that has this iteration's input; output_at: that has the step's result
-    inbox        what was received; heard: how many signals
-    replays      outcomes of waits that records depend on and no saved state covers, oldest first
-    """
-
-    records: int = 0
-    began: str = ""
-    at: str = ""
-    nonce: str = ""
-    term: int = 0
-    holder: Holder | None = None
-    iteration: int = 1
-    attempt: int = 1
-    losses: int = 0
-    phase: str = ""
-    not_before: str = ""
-    pause: str = ""
-    resumed: str = ""
-    resumed_by: Heard | None = None
-    reason: str = ""
-    states: int = 0
-    state_at: Token = ""
-    state_size: int = 0
-    held: int = 0
-    left: int = 0
-    kept: int = 0
-    calls: int = 0
-    repeats: int = 0
-    input_at: Token = ""
-    output_at: Token = ""
-    inbox: Position = Position()
-    heard: int = 0
-    replays: tuple[Heard, ...] = ()
+    name: str
+    number: int = 0
+    token: Token = ""
 
 
 class Call(NamedTuple):
@@ -172,91 +101,144 @@ class Call(NamedTuple):
     is_json: bool = False
 
 
-class Content(NamedTuple):
-    """A content of a record: the record's number, place and time, its iteration, the content's field, its size, whether
-    it is still there, and its blobs; of a state its number, of a stored result its key.
+class StepState(NamedTuple):
+    """What is known of a step, as JSON has it.
+
+    records      how many there are; began, at: times of the first and the newest one
+    nonce        names this life of the run: a forgotten run that begins anew has another one
+    term         of the newest claim; holder: who has it as its record says, None for no one
+    phase        "" while it is open, "paused", or one of `ralf.agent.model.ENDED`
+    waits_for    name of the signal that a pause waits for
+    resumed      how the last pause of this iteration ended; resumed_by: by which signal
+    states       number of the newest state; state_at: its record's place, size: bytes
+    held         bytes of all contents since the last look at them, and of what that left (`ralf.agent.states`): left
+    kept         how many contents are still there
+    calls        of this iteration, by key
+    input_at     place of the record that has this iteration's input; output_at: that has the step's result
+    inbox        what was received: all signals up to `number`, at `token`, and of the names in `beyond` up to theirs
+    heard        how many signals that were
+    replays      outcomes of waits that records depend on and no saved state covers, oldest first
     """
 
-    record: int
-    place: Token
-    at: str
-    iteration: int
-    field: str
-    size: int
-    is_kept: bool
-    blobs: list[Digest]
-    name: str | int
+    records: int = 0
+    began: str = ""
+    at: str = ""
+    nonce: str = ""
+    term: int = 0
+    holder: Mapping[str, Any] | None = None
+    iteration: int = 1
+    attempt: int = 1
+    losses: int = 0
+    phase: str = ""
+    not_before: str = ""
+    waits_for: str = ""
+    resumed: str = ""
+    resumed_by: list[Any] | None = None
+    reason: str = ""
+    states: int = 0
+    state_at: Token = ""
+    size: int = 0
+    held: int = 0
+    left: int = 0
+    kept: int = 0
+    calls: Mapping[str, list[Any]] = {}
+    input_at: Token = ""
+    output_at: Token = ""
+    inbox: Mapping[str, Any] = {"number": 0, "token": "", "beyond": {}}
+    heard: int = 0
+    replays: Sequence[list[Any]] = ()
+
+    def call(self, key: str) -> Call:
+        """A call of this iteration."""
+        return Call(*self.calls.get(key, ()))
 
 
-_STEP, _CALLS, _CONTENTS, _STATES, _STORED = "step", "call/", "content/", "content/state/", "stored/"
-"""The keys of rows, or what they begin with."""
-
-_FIELDS = ("state", "output", "answer", "input", "blob")
-"""The contents of records."""
-
-
-def step_of(rows: Rows) -> StepState:
-    """The state of a step."""
-    if rows.held is None:
-        tree = rows.one(_STEP) or {}
-        made = {
-            "holder": tree.get("holder") and Holder(*tree["holder"]),
-            "resumed_by": tree.get("resumed_by") and Heard(*tree["resumed_by"]),
-            "inbox": Position(*tree.get("inbox", ())),
-            "replays": tuple(Heard(*one) for one in tree.get("replays", ())),
-        }
-        rows.held = StepState(**tree | made)
-    found: StepState = rows.held
-    return found
+def after(state: StepState, record: Record) -> StepState:
+    """What a step comes to with one more record, whose body has its `place`."""
+    of = [tree for name in contents.FIELDS if (tree := record.body.get(name))]
+    counted = {
+        "records": record.revision,
+        "began": state.began or record.at,
+        "at": record.at,
+        "held": state.held + sum(tree["size"] for tree in of),
+        "kept": state.kept + sum(map(contents.is_kept, of)),
+    }
+    return state._replace(**counted | _changes(state, record.body))
 
 
-def call_of(rows: Rows, key: str) -> Call:
-    """A call of this iteration."""
-    return Call(*rows.one(_key_of_call(rows, key)) or ())
+def _changes(state: StepState, body: Body) -> dict[str, Any]:
+    """What a record changes beside what is counted of all."""
+    place, waits = body["place"], [list(one) for one in body.get("heard") or ()]
+    received: dict[str, Any] = {
+        "inbox": body.get("inbox") or state.inbox,
+        "heard": state.heard + sum(1 for one in waits if one[1]),
+    }
+    saved: dict[str, Any] = {}
+    if (tree := body.get("state")) is not None:
+        ahead = [list(one) for one in body.get("ahead") or ()]
+        saved = {"states": body["number"], "state_at": place, "size": tree["size"], "replays": ahead}
+    match body["kind"]:
+        case "claimed":
+            changes = {
+                "term": body["term"],
+                "holder": body["holder"],
+                "nonce": state.nonce or body.get("nonce", ""),
+                "losses": state.losses + bool(body.get("lost")),
+                "not_before": "",
+                "input_at": state.input_at or place,
+            }
+            if how := body.get("resumed"):
+                changes |= received | {"phase": "", "waits_for": "", "resumed": how}
+                changes["resumed_by"] = waits[0] if waits else None
+            return changes
+        case "saved":
+            return received | saved
+        case "asked" | "answered":
+            key = body["key"]
+            call = [body.get("repeat", 0) + 1, "", False]
+            if body["kind"] == "answered":
+                call = [state.call(key).asked, place, bool(body.get("is_json"))]
+            return received | {"calls": {**state.calls, key: call}, "replays": [*state.replays, *waits]}
+        case "decided":
+            ends = {"holder": None} if body.get("releases") else {}
+            ends |= {"not_before": body.get("not_before", ""), "reason": body.get("reason", "")}
+            return received | saved | ends | _decided(state, body)
+        case "released":
+            return {"holder": None}
+        case "retried":
+            how = "retried" if state.phase == "paused" else state.resumed
+            return _CLOSED | {"attempt": 1, "losses": 0, "phase": "", "reason": "", "resumed": how}
+        case "cancelled" | "dead":
+            return _CLOSED | {"phase": body["kind"], "reason": body.get("reason", "")}
+        case "pruned":
+            return {"held": body.get("left", 0), "left": body.get("left", 0)}
+    return {}
 
 
-def contents_of(rows: Rows) -> list[Content]:
-    """The contents of all records, oldest first."""
-    return sorted(Content(*row) for _, row in rows.under(_CONTENTS))
+_CLOSED: dict[str, Any] = {"holder": None, "not_before": "", "waits_for": ""}
+
+_NOT_RESUMED: dict[str, Any] = {"resumed": "", "resumed_by": None}
 
 
-def states_of(rows: Rows) -> list[Content]:
-    """The saved states, oldest first."""
-    return [Content(*row) for _, row in rows.under(_STATES)]
-
-
-def state_at(rows: Rows, number: int | None) -> Token:
-    """The place of the record with the newest state, or that of a number; "" for none."""
-    if number is None:
-        return step_of(rows).state_at
-    row = rows.one(_key("state", number))
-    return Content(*row).place if row else ""
-
-
-def stored_at(rows: Rows, key: str) -> tuple[Token, str]:
-    """The place and the sum of the newest result that was stored under a key, "" for none."""
-    place, sum_ = rows.one(f"{_STORED}{key}") or ("", "")
-    return place, sum_
-
-
-def in_hand(rows: Rows) -> Rows:
-    """Rows above those that the next records of a step need: of its state and its calls."""
-    made = Rows()
-    made.held = step_of(rows)
-    for key, row in rows.under(_CALLS):
-        made.put(key, row)
-    return Rows(made)
-
-
-def _key_of_call(rows: Rows, key: str) -> str:
-    return f"{_CALLS}{step_of(rows).iteration}/{key}"
-
-
-def _key(field: str, number: int) -> str:
-    return f"{_CONTENTS}{field}/{number:010}"
+def _decided(state: StepState, body: Body) -> dict[str, Any]:
+    match body.get("decision", "continue"):
+        case "continue":
+            ahead = [list(one) for one in body.get("ahead") or ()]
+            afresh = {"iteration": state.iteration + 1, "attempt": 1, "losses": 0, "calls": {}, "replays": ahead}
+            return _NOT_RESUMED | afresh | {"input_at": body["place"]}
+        case "fail":
+            return {"attempt": state.attempt + 1}
+        case "pause":
+            return _NOT_RESUMED | {"phase": "paused", "waits_for": body["name"]}
+        case "complete":
+            return {"phase": "completed", "output_at": body["place"]}
+    return {"phase": "failed"}
 
 
 # ---- the family ----
+
+_STEP, _STATES, _STORED = "step", "state/", "stored/"
+"""The keys of rows, or what they begin with."""
 
 
 class _Runs:
@@ -269,7 +251,7 @@ class _Runs:
         where = where_of(stream)
         try:
             tree = json.loads(entry.record)
-            if tree["v"] > VERSION or tree["kind"] not in _CHANGES:
+            if tree["v"] > VERSION or tree["kind"] not in _KINDS:
                 raise UsageError(where, "was written by a later version of ralf", "use that version, or a later one")
             return Record(int(tree["n"]), str(tree["at"]), tree | {"place": entry.token}, str(tree["w"]))
         except MALFORMED as error:
@@ -278,165 +260,44 @@ class _Runs:
 
     def encoded(self, record: Record) -> bytes:
         """See `Family.encoded`."""
-        return line_of({"v": VERSION, "n": record.revision, "at": record.at, "w": record.by, **record.body})
+        tree = {"v": VERSION, "n": record.revision, "at": record.at, "w": record.by, **record.body}
+        return contents.encoded(tree)
 
     def fold(self, rows: Rows, record: Record) -> None:
-        """See `Family.fold`; the body has the record's `place` in the stream."""
-        state, body = step_of(rows), record.body
-        kind, place = body["kind"], body["place"]
-        held = kept = 0
-        for field in _FIELDS:
-            if (tree := body.get(field)) is not None:
-                number = body["number"] if field == "state" else record.revision
-                is_kept, name = contents.is_kept(tree), body.get("key", number)
-                blobs = list(contents.blobs_of(tree))
-                size, about = contents.size_of(tree), (record.revision, place, record.at, state.iteration)
-                rows.put(_key(field, number), Content(*about, field, size, is_kept, blobs, name))
-                held, kept = held + size, kept + is_kept
-        if kind in ("asked", "answered"):
-            asked = Call(body.get("repeat", 0) + 1)
-            answered = call_of(rows, body["key"])._replace(answer_at=place, is_json=bool(body.get("is_json")))
-            rows.put(_key_of_call(rows, body["key"]), asked if kind == "asked" else answered)
-        elif kind == "external":
-            rows.put(f"{_STORED}{body['key']}", (place, body["sum"]))
-        elif body.get("decision") == "continue":
-            for key, _ in [*rows.under(_CALLS)]:
-                rows.put(key, None)
-        changes: _Changes = {
-            "records": record.revision,
-            "began": state.began or record.at,
-            "at": record.at,
-            "held": state.held + held,
-            "kept": state.kept + kept,
-        }
-        rows.held = state._replace(**changes | _CHANGES[kind](state, body))
-        rows.put(_STEP, partial(_row_of, rows.held))
+        """See `Family.fold`."""
+        before, body = step_of(rows), record.body
+        rows.held = after(before, record)
+        rows.put(_STEP, rows.held._asdict())
+        if (tree := body.get("state")) is not None:
+            row = [body["place"], before.iteration, record.at, tree["size"], contents.is_kept(tree)]
+            rows.put(f"{_STATES}{body['number']:010}", row)
+        elif body["kind"] == "external":
+            rows.put(f"{_STORED}{body['key']}", [body["place"], body["sum"]])
 
 
 RUNS_FAMILY = cast("Family", _Runs())
 """Of a family, what a document without a file needs."""
 
 
-def where_of(stream: str) -> str:
-    """How a step is called in messages."""
-    return stream.removeprefix(RUNS).removesuffix("/main")
+def step_of(rows: Rows) -> StepState:
+    """The state of a step."""
+    if rows.held is None:
+        rows.held = StepState(**rows.one(_STEP) or {})
+    found: StepState = rows.held
+    return found
 
 
-def _row_of(state: StepState) -> dict[str, Any]:
-    """A state as a row: what is as it always is at first is left out."""
-    defaults = StepState._field_defaults
-    return {name: value for name, value in state._asdict().items() if value != defaults[name]}
+def states_of(rows: Rows) -> list[SavedState]:
+    """The saved states, oldest first."""
+    return [SavedState(int(key.removeprefix(_STATES)), *row[1:]) for key, row in rows.under(_STATES)]
 
 
-# ---- what changes with a record of each kind ----
-
-_Changes = dict[str, Any]
-
-_AFRESH: _Changes = {"attempt": 1, "losses": 0}
-
-_CLOSED: _Changes = {"holder": None, "not_before": "", "pause": ""}
-
-_NOT_RESUMED: _Changes = {"resumed": "", "resumed_by": None}
+def state_at(rows: Rows, number: int) -> Token:
+    """The place of the record with the state of a number, "" for none."""
+    return str((rows.one(f"{_STATES}{number:010}") or [""])[0])
 
 
-def _heard(members: Any) -> tuple[Heard, ...]:
-    return tuple(Heard(*one) for one in members or ())
-
-
-def _received(state: StepState, body: Body) -> _Changes:
-    """What changes by the outcomes of waits on which a record depends."""
-    inbox = Position(**body["inbox"]) if body.get("inbox") else state.inbox
-    return {"inbox": inbox, "heard": state.heard + sum(1 for one in _heard(body.get("heard")) if one.number)}
-
-
-def _claimed(state: StepState, body: Body) -> _Changes:
-    changes = {
-        "term": body["term"],
-        "holder": Holder(**body["holder"]),
-        "nonce": state.nonce or body.get("nonce", ""),
-        "losses": state.losses + bool(body.get("lost")),
-        "not_before": "",
-        "input_at": state.input_at or body["place"],
-    }
-    if body.get("resumed"):
-        by = next(iter(_heard(body.get("heard"))), None)
-        changes |= {"phase": "", "pause": "", "resumed": body["resumed"], "resumed_by": by}
-        changes |= _received(state, body)
-    return changes
-
-
-def _saved(state: StepState, body: Body) -> _Changes:
-    return {
-        **_received(state, body),
-        "states": body["number"],
-        "state_at": body["place"],
-        "state_size": contents.size_of(body["state"]),
-        "replays": _heard(body.get("ahead")),
-    }
-
-
-def _asked(state: StepState, body: Body) -> _Changes:
-    count = "repeats" if body.get("repeat") else "calls"
-    return {**_answered(state, body), count: getattr(state, count) + 1}
-
-
-def _answered(state: StepState, body: Body) -> _Changes:
-    return {**_received(state, body), "replays": state.replays + _heard(body.get("heard"))}
-
-
-def _decided(state: StepState, body: Body) -> _Changes:
-    changes = _saved(state, body) if body.get("state") is not None else _received(state, body)
-    changes |= {"not_before": body.get("not_before", ""), "reason": body.get("reason", "")}
-    if body.get("releases"):
-        changes["holder"] = None
-    decision = body.get("decision", "continue")
-    if decision == "continue":
-        changes |= _AFRESH | _NOT_RESUMED | {"iteration": state.iteration + 1, "input_at": body["place"]}
-        changes |= {"replays": _heard(body.get("ahead")), "calls": 0, "repeats": 0}
-    elif decision == "fail":
-        changes["attempt"] = state.attempt + 1
-    elif decision == "pause":
-        changes |= _NOT_RESUMED | {"phase": "paused", "pause": body["name"]}
-    elif decision == "complete":
-        changes |= {"phase": "completed", "output_at": body["place"]}
-    else:
-        changes["phase"] = "failed"
-    return changes
-
-
-def _retried(state: StepState, _: Body) -> _Changes:
-    resumed = "retried" if state.phase == "paused" else state.resumed
-    return {**_CLOSED, **_AFRESH, "phase": "", "reason": "", "resumed": resumed}
-
-
-def _ended(_: StepState, body: Body) -> _Changes:
-    return {**_CLOSED, "phase": body["kind"], "reason": body.get("reason", "")}
-
-
-_CHANGES: dict[str, Callable[[StepState, Body], _Changes]] = {
-    "claimed": _claimed,
-    "saved": _saved,
-    "asked": _asked,
-    "answered": _answered,
-    "decided": _decided,
-    "external": lambda _, __: {},
-    "renewed": lambda _, __: {},
-    "released": lambda _, __: {"holder": None},
-    "retried": _retried,
-    "cancelled": _ended,
-    "dead": _ended,
-    "pruned": lambda _, body: {"held": body.get("left", 0), "left": body.get("left", 0)},
-}
-
-
-def line_of(tree: Mapping[str, Any]) -> bytes:
-    """A record's tree as one line of JSON, its contents last."""
-    found = {name: tree[name] for name in contents.FIELDS if tree.get(name) is not None}
-    line = _as_json({name: value for name, value in tree.items() if name not in found})[:-1].encode()
-    return b"%s%s}" % (
-        line,
-        b"".join(b',"%s":%s' % (name.encode(), contents.encoded(one)) for name, one in found.items()),
-    )
-
-
-_as_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+def stored_at(rows: Rows, key: str) -> tuple[Token, str]:
+    """The place and the sum of the newest result that was stored under a key, "" for none."""
+    place, sum_ = rows.one(f"{_STORED}{key}") or ("", "")
+    return place, sum_

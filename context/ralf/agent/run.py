@@ -7,62 +7,35 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Generator
-from contextlib import closing, suppress
-from functools import partial
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import Any
 
 from ralf import project as projects
 from ralf.agent import claims, contents, records, states
-from ralf.agent.hold import Hold
+from ralf.agent.hold import Hold, locked
 from ralf.agent.model import MAIN, Retry, RunState, SavedState, Signal, at_least_one, check_key, check_names, seconds
 from ralf.agent.records import Heard, StepState, body
 from ralf.agent.signals import signal_of
 from ralf.agent.steplog import reason_text
-from ralf.errors import NotFound, RalfError, RunCancelled, RunEnded, StaleLease, UnknownAnswer, UsageError
-from ralf.storage.engine_calls import fenced
+from ralf.errors import Fenced, NotFound, RalfError, RunCancelled, RunEnded, UnknownAnswer, UsageError
 from ralf.text.patterns import regex
-
-Root = str | os.PathLike[str] | None
 
 Unknown = str | Callable[[str], Any]
 """What to do about a call that was asked and has no answer: "repeat", "stop", or a function that looks it up."""
 
-_LEAST_PAUSE = 0.005  # seconds between the first two looks for a signal, or whether another one has made a call
+_LEAST_PAUSE = 0.005  # seconds between the first two looks for a signal
 
-_LONGEST_TURN = 0.1  # seconds between two looks whether another one has made a call
+_MOST_PAUSE, _MOST_PAUSE_OF_REQUESTS = 0.1, 0.5  # between two looks later; each look at an engine is a request
 
 _REFERENCE = regex(r"\[Result stored at (?P<run>[^/\s]+)/(?P<key>.+), [0-9]+ bytes\]")
 
-
-Steps = Generator[Any, Any, Any]
-"""What is done in steps, between which whoever drives them does what they yield: waits seconds, or calls a function and
-sends what it returns. So threads and coroutines share them.
-"""
+_within: ContextVar[frozenset[tuple[str, str]]] = ContextVar("within", default=frozenset())
+"""The calls that are being made here, by what makes them and their keys: none is made within itself."""
 
 
-def advanced(steps: Steps, sent: object = None) -> tuple[bool, Any]:
-    """Whether steps have ended, and what they return then; else what they yield."""
-    try:
-        return False, steps.send(sent)
-    except StopIteration as end:
-        return True, end.value
-
-
-def _driven(steps: Steps) -> Any:
-    sent = None
-    with closing(steps):
-        while True:
-            has_ended, found = advanced(steps, sent)
-            if has_ended:
-                return found
-            if callable(found):
-                sent = found()
-            else:
-                time.sleep(found)
-
-
-class AgentRun:
+class AgentRun(Hold):
     """A step of a run, for one process at a time. Leave it with `with`: closing releases the claim.
 
     The first use claims it (`Claimed` names a live holder). The claim has a term, one higher each time; a process that
@@ -78,7 +51,7 @@ class AgentRun:
         run: str,
         step: str = MAIN,
         *,
-        root: Root = None,
+        root: str | os.PathLike[str] | None = None,
         by: str = "",
         lease: float = 300.0,
         keep: int = 5,
@@ -104,23 +77,32 @@ class AgentRun:
         UsageError for a name or a number that makes no sense.
         """
         check_names(run, step)
-        self.run = run
-        self.step = step
+        lease_ = seconds(lease, "lease", least=0.001)
+        super().__init__(projects.find(root), run, step, by, lease_, input)
         self._keep = at_least_one(keep, "keep")
-        self._unknown = _checked(unknown)
+        self.unknown = _checked(unknown)
         self._retry = retry
         self._loop_delay = seconds(loop_delay, "loop_delay")
-        self._project = projects.find(root)
-        lease_ = seconds(lease, "lease", least=0.001)
-        self._hold = Hold(self._project, run, step, by=by, seconds=lease_, first_input=input)
-        self._log, self._lock = self._hold.log, self._hold.lock
+        self._turns = threading.Condition(self._lock)
+        self._making: set[str] = set()
 
-    # ---- the claim ----
+    def __enter__(self) -> AgentRun:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ---- what is known ----
 
     @property
     def term(self) -> int:
         """The number of our claim; 0 while we hold none."""
-        return self._hold.term
+        return self._term
+
+    @property
+    def known(self) -> StepState:
+        """What the records of the step came to when this process looked or wrote last."""
+        return self._log.state
 
     @property
     def iteration(self) -> int:
@@ -133,26 +115,24 @@ class AgentRun:
         return self._claimed().attempt
 
     @property
+    @locked
     def input(self) -> bytes:
         """The input of this iteration: the run's own, then the output of the last `continue_with`. Claims."""
-        with self._lock:
-            self._claimed()
-            found = self._log.content(lambda rows: records.step_of(rows).input_at, "input", "output")
-            return self._hold.unpacked(found)
+        self._claimed()
+        return self._log.content(lambda: self._log.state.input_at, "input", "output") or b""
 
     @property
+    @locked
     def is_open(self) -> bool:
         """Whether this process may work at the step now: claims it where it can be claimed.
 
         False once it has completed, failed for good, is dead or cancelled, is paused, or waits for its time. Claimed.
         """
-        with self._lock:
-            try:
-                self._claimed()
-                self._hold.check_moved()
-            except (RunEnded, RunCancelled):
-                return False
+        with suppress(RunEnded, RunCancelled):
+            self._claimed()
+            self._check_moved()
             return True
+        return False
 
     @property
     def resumed(self) -> str:
@@ -160,119 +140,81 @@ class AgentRun:
         return self._claimed().resumed
 
     @property
+    @locked
     def resumed_by(self) -> Signal | None:
         """The signal that ended the last pause of this iteration; None for a time-out or no pause. Claims."""
-        with self._lock:
-            heard = self._claimed().resumed_by
-            return self._hold.inbox.signal(heard) if heard is not None else None
+        heard = self._claimed().resumed_by
+        return self._inbox.signal(Heard(*heard)) if heard is not None else None
 
     @property
     def status(self) -> str:
         """One of `ralf.agent.model.STATUSES`, as the store has it now. Claims nothing."""
-        with self._lock:
-            return claims.status_of(self._project, self.run, self.step, self._hold.look())
+        return self.state().status
 
+    @locked
     def state(self) -> RunState:
         """What is known of the step now: metadata only. Claims nothing."""
-        with self._lock:
-            return claims.run_state(self._project, self.run, self.step, self._hold.look())
-
-    def __enter__(self) -> AgentRun:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def reopen(self) -> None:
-        """Have the next call claim the step again although it was cancelled meanwhile, where somebody has opened it
-        again. What the caller knows of the step's state is out of date.
-        """
-        with self._lock:
-            self._hold.reopen()
-
-    def close(self) -> None:
-        """Release the claim, if we hold it, and write what is left of the output. Done twice it changes nothing."""
-        with self._lock:
-            if self._hold.is_ours():
-                try:
-                    with suppress(StaleLease):
-                        if not self._hold.is_cut_off:
-                            self._hold.output.flush(whole=True)
-                finally:
-                    self._hold.release()
-
-    def heartbeat(self) -> None:
-        """Show that this process lives; touches a file at most once a second. `once` and `wait_signal` do it, too.
-
-        StaleLease, RunCancelled where the step is no longer ours. Claims.
-        """
-        with self._lock:
-            self._hold.heartbeat()
-
-    def _claimed(self) -> StepState:
-        with self._lock:
-            return self._hold.claimed()
+        self._log.look()
+        return claims.run_state(self._log)
 
     # ---- states ----
 
+    @locked
     def load(self, number: int | None = None) -> bytes | None:
         """The newest saved state, or the one of a number; None for none. NotFound for a number that is gone. Claims."""
-        with self._lock:
-            self._claimed()
-            self._hold.check_moved()
-            if number is not None:
-                return self._state(number)
-            if self._hold.newest is None or self._hold.newest[0] != self._log.state.states:
-                self._hold.keep_newest(found := self._state(None))
-                return found
-            return self._hold.newest[1]
+        self._claimed()
+        self._check_moved()
+        if number is not None:
+            return self._state(number)
+        if self._newest is None or self._newest[0] != self._log.state.states:
+            self._keep_newest(found := self._state(None))
+            return found
+        return self._newest[1]
 
+    @locked
     def peek(self, number: int | None = None) -> bytes | None:
         """The same as the store has it now, for who only looks. Claims nothing."""
-        with self._lock:
-            self._hold.look()
-            return self._state(number)
+        self._log.look()
+        return self._state(number)
 
     def _state(self, number: int | None) -> bytes | None:
-        found = self._log.content(lambda rows: records.state_at(rows, number), "state")
-        if found is None and number is None:
-            return None
+        if number is None:
+            return self._log.content(lambda: self._log.state.state_at, "state")
+        found = self._log.content(lambda: self._log.rows(lambda rows: records.state_at(rows, number)), "state")
         if found is None:
-            raise NotFound(self._hold.where, f"has no state {number}", f"ralf run show {self.run}")
-        return self._hold.unpacked(found)
+            raise NotFound(self._log.where, f"has no state {number}", f"ralf run show {self.run}")
+        return found
 
+    @locked
     def save(self, state: bytes) -> int:
         """Save a state, of any size, and return its number; durable when this returns.
 
         What `wait_signal` returned before counts as part of it: it is not returned again.
         """
-        with self._lock:
-            self._claimed()
-            tree, ahead = self._hold.pack(contents.checked(state, self._hold.where)), self._hold.ahead()
-            made = self._hold.record(lambda before: body("saved", number=before.states + 1, state=tree, ahead=ahead))
-            self._hold.keep_newest(state)
-            self._tidy()
-            return made.states
+        self._claimed()
+        tree, number = self._packed(contents.checked(state, self._log.where)), self._log.state.states + 1
+        self._record("saved", number=number, state=tree, ahead=self._ahead())
+        self._keep_newest(state)
+        self._tidy()
+        return number
 
+    @locked
     def states(self) -> list[SavedState]:
         """The saved states, oldest first. Claims nothing."""
-        with self._lock:
-            found = self._log.rows(records.states_of)
-            return [SavedState(int(one.name), one.iteration, one.at, one.size, one.is_kept) for one in found]
+        return self._log.rows(records.states_of)
 
     def _tidy(self) -> None:
         """Drop old contents where that is worth a rewriting of the stream. What fails is tried later."""
         with suppress(RalfError, OSError):
             if states.is_due(self._log.state):
-                pruned = states.tidy(self._project, self._log, self._keep)
-                self._hold.write(lambda _: pruned)
+                self._write(states.tidy(self._log, self._keep))
 
     # ---- calls that are made once ----
 
     def once(self, key: str, call: Callable[[str], Any], *, unknown: Unknown | None = None) -> Any:
         """The answer of a call that is made once in this iteration: recorded before it is returned.
 
-        key      of the call within the iteration
+        key      of the call within the iteration; of two threads with the same key the second one waits for the first
         call     gets an idempotency key, the same at each repetition, and returns bytes or a JSON value
         unknown  about a call that was asked and has no answer, because a process died or `call` raised: "repeat" makes
                  it again and counts it; "stop" raises UnknownAnswer; a function is called with the idempotency key
@@ -281,61 +223,74 @@ class AgentRun:
         A JSON value comes back as JSON has it: tuples as lists, keys as strings. UsageError for an answer of another
         kind. What `call` raises comes through.
         """
-        return _driven(self.making(key, call, unknown, threading.get_ident()))
-
-    def making(self, key: str, call: Callable[[str], Any], unknown: Unknown | None, owner: object) -> Steps:
-        """The same in steps, for `owner`: of two with the same key the second one waits for the first."""
-        policy = _checked(unknown) if unknown is not None else self._unknown
-        check_key(key, self._hold.where)
+        policy = _checked(unknown) if unknown is not None else self.unknown
+        check_key(key, self._log.where)
         self._claimed()
-        pause = _LEAST_PAUSE
-        while not self._hold.begins(key, owner):
-            yield pause
-            pause = min(1.5 * pause, _LONGEST_TURN)
-        try:
-            with self._lock:
-                self._claimed()
-                self._hold.check_moved()
-                state = self._log.state
-                if key in self._hold.unsaved:
-                    data, is_json = self._hold.unsaved[key]
-                    self._hold.record_answer(key, data, is_json=is_json)
-                known = self._log.call(key)
-                if known.answer_at:
-                    tree = self._log.content(lambda rows: records.call_of(rows, key).answer_at, "answer")
-                    data = self._hold.unpacked(tree)
-                    return json.loads(data) if known.is_json else data
-            idempotency_key = self._idempotency_key(state, key)
-            if known.asked and policy == "stop":
-                raise UnknownAnswer(self._hold.where, key, idempotency_key)
-            with self._hold.pulse.beating():
-                answer = (yield partial(policy, idempotency_key)) if known.asked and callable(policy) else None
-                if answer is None:
-                    self._ask(key, known.asked, state.iteration)
-                    answer = yield partial(call, idempotency_key)
-            is_json = not isinstance(answer, (bytes, bytearray, memoryview))
-            data = _json(key, answer) if is_json else bytes(answer)
-            with self._lock:
-                self._check_iteration(key, state.iteration)
-                self._hold.record_answer(key, data, is_json=is_json)
+        with self._turn(key):
+            iteration, asked, answer = self._known(key)
+            if answer is not None:
+                return answer[0]
+            name = json.dumps([self._nonce, self.run, self.step, iteration, key])
+            idempotency_key = hashlib.sha256(name.encode()).hexdigest()[:40]
+            if asked and policy == "stop":
+                raise UnknownAnswer(self._log.where, key, idempotency_key)
+            with claims.beating(self._lease, self._seconds):
+                found = policy(idempotency_key) if asked and callable(policy) else None
+                if found is None:
+                    self._record_call(iteration, "asked", key=key, repeat=asked)
+                    found = call(idempotency_key)
+            is_json = not isinstance(found, (bytes, bytearray, memoryview))
+            data = _json(key, found) if is_json else bytes(found)
+            self._answered(iteration, key, data, is_json)
             return json.loads(data) if is_json else data
+
+    @contextmanager
+    def _turn(self, key: str) -> Iterator[None]:
+        """Make the call of a key alone."""
+        if (self._writer, key) in _within.get():
+            raise UsageError(self._log.where, f"the call {ascii(key)[:80]} is made within itself", "use another key")
+        with self._turns:
+            self._turns.wait_for(lambda: key not in self._making)
+            self._making.add(key)
+        outside = _within.set(_within.get() | {(self._writer, key)})
+        try:
+            yield
         finally:
-            self._hold.ends(key, owner)
+            _within.reset(outside)
+            with self._turns:
+                self._making.remove(key)
+                self._turns.notify_all()
 
-    def _ask(self, key: str, repeat: int, iteration: int) -> None:
-        """Record that a call is about to be made."""
-        with self._lock:
-            self._check_iteration(key, iteration)
-            self._hold.record(lambda _: body("asked", key=key, repeat=repeat))
+    @locked
+    def _known(self, key: str) -> tuple[int, int, tuple[Any] | None]:
+        """This iteration, how often a call was asked in it, and the answer that it has, None for none."""
+        iteration = self._claimed().iteration
+        self._check_moved()
+        if key in self._unsaved:
+            self._answered(iteration, key, *self._unsaved[key])
+        known = self._log.state.call(key)
+        data = self._log.content(lambda: self._log.state.call(key).answer_at, "answer")
+        if data is None:
+            return iteration, known.asked, None
+        return iteration, known.asked, (json.loads(data) if known.is_json else data,)
 
-    def _check_iteration(self, key: str, iteration: int) -> None:
+    @locked
+    def _record_call(self, iteration: int, kind: str, *, key: str, **members: Any) -> None:
+        """Record that a call of an iteration is about to be made, or its answer."""
         if self._claimed().iteration != iteration:
             what = f"the iteration ended while the call {key!r} was made: not recorded"
-            raise UsageError(self._hold.where, what)
+            raise UsageError(self._log.where, what)
+        self._record(kind, key=key, **members)
 
-    def _idempotency_key(self, state: StepState, key: str) -> str:
-        name = json.dumps([state.nonce, self.run, self.step, state.iteration, key])
-        return hashlib.sha256(name.encode()).hexdigest()[:40]
+    @locked
+    def _answered(self, iteration: int, key: str, data: bytes, is_json: bool) -> None:
+        """Record an answer. Where the engine is away it is kept: who makes the call again gets it then."""
+        try:
+            self._record_call(iteration, "answered", key=key, answer=self._packed(data), is_json=is_json)
+        except Fenced:
+            self._unsaved[key] = data, is_json
+            raise
+        self._unsaved.pop(key, None)
 
     # ---- decisions ----
 
@@ -371,14 +326,13 @@ class AgentRun:
         """End the step as failed."""
         self._decide("fail-for-good", reason=reason)
 
+    @locked
     def give_up(self, reason: str) -> None:
         """End the step as dead: a dead letter, which `retry_run` reopens."""
-        with self._lock:
-            self._claimed()
-            self._hold.output.flush(whole=True)
-            words = reason_text(self._project, reason)
-            self._hold.write(lambda state: body("dead", reason=words, attempts=state.attempt))
-            self._hold.let_go()
+        attempt = self._claimed().attempt
+        self._output.flush()
+        self._write(body("dead", reason=reason_text(self._project, reason), attempts=attempt))
+        self._let_go()
 
     def pause(self, name: str, timeout: float) -> None:
         """Release the step until a signal of this name comes or `timeout` seconds are over; the state is untouched.
@@ -389,6 +343,7 @@ class AgentRun:
         until = records.time_text(time.time() + seconds(timeout, "timeout"))
         self._decide("pause", not_before=until, name=name)
 
+    @locked
     def _decide(
         self,
         decision: str,
@@ -396,47 +351,41 @@ class AgentRun:
         state: bytes | None = None,
         *,
         reason: str = "",
-        not_before: str = "",
-        name: str = "",
         releases: bool = True,
+        **members: Any,
     ) -> None:
         """Record a decision with all that belongs to it."""
-        with self._lock:
-            self._claimed()
-            self._hold.output.flush(whole=True)
-            self._tidy()
-            output_tree, state_tree = self._hold.pack(output), self._hold.pack(state)
-            words = reason_text(self._project, reason) if reason else ""
-            # What was heard and is part of no state was not received: whoever tries again waits for it again.
-            more = self._hold.received() if decision in ("continue", "complete") else {}
-            self._hold.write(
-                lambda before: body(
-                    "decided",
-                    decision=decision,
-                    output=output_tree,
-                    state=state_tree,
-                    number=before.states + 1 if state_tree is not None else 0,
-                    ahead=self._hold.ahead() if decision == "continue" else (),
-                    reason=words,
-                    not_before=not_before,
-                    name=name,
-                    releases=releases,
-                    **more,
-                )
-            )
-            if state is not None and not releases:
-                self._hold.keep_newest(state)
-            if releases:
-                self._hold.let_go()
-            else:
-                self._hold.begin_iteration()
+        before = self._claimed()
+        self._output.flush()
+        self._tidy()
+        # What was heard and is part of no state was not received: whoever tries again waits for it again.
+        received = self._received() if decision in ("continue", "complete") else {}
+        made = body(
+            "decided",
+            decision=decision,
+            output=self._packed(output),
+            state=self._packed(state),
+            number=before.states + 1 if state is not None else 0,
+            ahead=self._ahead() if decision == "continue" else (),
+            reason=reason_text(self._project, reason) if reason else "",
+            releases=releases,
+            **members,
+            **received,
+        )
+        self._write(made)
+        if releases:
+            self._let_go()
+            return
+        self._begin_iteration()
+        if state is not None:
+            self._keep_newest(state)
 
+    @locked
     def result(self) -> bytes | None:
         """The output of `complete`; None for a step that has not completed. Claims nothing."""
-        with self._lock:
-            if self._hold.look().phase != "completed":
-                return None
-            return self._hold.unpacked(self._log.content(lambda rows: records.step_of(rows).output_at, "output"))
+        if self._log.look().phase != "completed":
+            return None
+        return self._log.content(lambda: self._log.state.output_at, "output")
 
     # ---- signals ----
 
@@ -448,67 +397,72 @@ class AgentRun:
         A signal counts as received with the next record. After a crash or a failure, outcomes of this iteration that
         records depend on and that no saved state covers are returned again, in order; the others were never received.
         """
-        found: Signal | None = _driven(self.waiting(name, timeout))
-        return found
+        return self.wait_until(name, timeout, threading.Event())
 
-    def waiting(self, name: str, timeout: float) -> Steps:
-        """The same in steps."""
+    def wait_until(self, name: str, timeout: float, gone: threading.Event) -> Signal | None:
+        """The same; `gone` is set where nobody waits any longer: then nothing is received."""
         check_names(name, what="signal")
-        deadline = time.monotonic() + seconds(timeout, "timeout")
-        pause = _LEAST_PAUSE
-        while True:
-            with fenced(self._hold.where), self._lock:
-                self._claimed()
-                inbox = self._hold.inbox
-                again = next((one for one in self._hold.replays if one.name == name), None)
-                if again is not None:
-                    signal = inbox.signal(again)
-                    self._hold.replays.remove(again)
-                    return signal
-                if (sent := inbox.next(name)) is not None:
-                    signal = signal_of(self._project, sent)
-                    self._hold.unrecorded.append(inbox.receive(sent))
-                    return signal
-                if (left := deadline - time.monotonic()) <= 0:
-                    self._hold.unrecorded.append(Heard(name))
-                    return None
+        deadline, pause = time.monotonic() + seconds(timeout, "timeout"), _LEAST_PAUSE
+        most = _MOST_PAUSE if self._project.store.leases is None else _MOST_PAUSE_OF_REQUESTS
+        while not gone.is_set():
+            left = deadline - time.monotonic()
+            is_over, signal = self._next_outcome(name, is_last=left <= 0)
+            if is_over:
+                return signal
             self.heartbeat()
-            yield min(pause, left)
-            pause = min(1.5 * pause, self._hold.most_pause)
+            gone.wait(min(pause, left))
+            pause = min(1.5 * pause, most)
+        return None
+
+    @locked
+    def _next_outcome(self, name: str, *, is_last: bool) -> tuple[bool, Signal | None]:
+        """Whether a wait is over, and the signal that ended it."""
+        self._claimed()
+        for again in self._replays:
+            if again.name == name:
+                signal = self._inbox.signal(again)
+                self._replays.remove(again)
+                return True, signal
+        if (sent := self._inbox.next(name)) is not None:
+            signal = signal_of(self._project, sent)
+            self._unrecorded.append(self._inbox.receive(sent))
+            return True, signal
+        if is_last:
+            self._unrecorded.append(Heard(name))
+        return is_last, None
 
     # ---- output and stored results ----
 
+    @locked
     def stream(self, data: bytes) -> None:
         """Add to the step's output, which `tail` reads; the first bytes are durable at once, what follows within 0.05 s
         together, and always before the next record.
         """
         self._claimed()
-        self._hold.output.add(data)
+        self._output.add(data)
 
+    @locked
     def external(self, key: str, blob: bytes) -> str:
         """Store a large result under a key, and return the line that stands for it: `[Result stored at RUN/KEY, N
         bytes]`. The same bytes under the same key are stored once; others replace them.
         """
-        check_key(key, self._hold.where, printable=True)
-        sum_ = hashlib.sha256(contents.checked(blob, self._hold.where)).hexdigest()[:32]
-        with self._lock:
-            self._claimed()
-            if self._log.rows(lambda rows: records.stored_at(rows, key)[1]) != sum_:
-                self._hold.output.flush()
-                made = body("external", key=key, sum=sum_, blob=self._hold.pack(blob))
-                self._hold.write(lambda _: made)
+        check_key(key, self._log.where, printable=True)
+        sum_ = hashlib.sha256(contents.checked(blob, self._log.where)).hexdigest()[:32]
+        self._claimed()
+        if self._log.rows(lambda rows: records.stored_at(rows, key)[1]) != sum_:
+            self._output.flush()
+            self._write(body("external", key=key, sum=sum_, blob=self._packed(blob)))
         return f"[Result stored at {self.run}/{key}, {len(blob)} bytes]"
 
+    @locked
     def fetch(self, reference: str) -> bytes:
         """The bytes that were stored under a key, or for a line of `external`. NotFound. Claims nothing."""
         match = _REFERENCE.fullmatch(reference.strip())
         key = match["key"] if match and match["run"] == self.run else reference
-        with self._lock:
-            self._hold.look()
-            found = self._log.content(lambda rows: records.stored_at(rows, key)[0], "blob")
-            if found is None:
-                raise NotFound(self._hold.where, f"has no result stored under {ascii(key)[:80]}")
-            return self._hold.unpacked(found)
+        found = self._log.content(lambda: self._log.rows(lambda rows: records.stored_at(rows, key)[0]), "blob")
+        if found is None:
+            raise NotFound(self._log.where, f"has no result stored under {ascii(key)[:80]}")
+        return found
 
 
 def _checked(unknown: Unknown) -> Unknown:

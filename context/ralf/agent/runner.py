@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ralf.agent.model import MAIN, Retry, RunState, at_least_one, seconds
-from ralf.agent.records import seconds_of
+from ralf.agent.records import StepState, seconds_of
 from ralf.agent.run import AgentRun, Unknown
 from ralf.errors import Fenced, RalfError, RunCancelled, StaleLease, UnknownAnswer, UsageError
-
-Root = str | os.PathLike[str] | None
+from ralf.text.frozen import NamedTuple
 
 _FIRST, _LONGEST = 0.02, 0.5  # seconds between two looks at a step that waits
 
@@ -38,7 +38,7 @@ def run_agent(
     unknown: Unknown = "repeat",
     wait: bool = True,
     by: str = "",
-    root: Root = None,
+    root: str | os.PathLike[str] | None = None,
 ) -> RunState:
     """Work at a step of a run until it has ended, and return what became of it. Started again after any death of the
     process, it continues where the records say.
@@ -62,176 +62,107 @@ def run_agent(
     engine of a store cannot be reached: the attempt is not counted, and who calls again continues it; UsageError for
     values that make no sense; DamagedJournal, Busy, OSError.
     """
-    agent, driver = opened(
-        handler,
-        run,
-        step,
-        retry=retry,
-        max_iterations=max_iterations,
-        max_duration=max_duration,
-        max_losses=max_losses,
-        wait=wait,
-        root=root,
-        by=by,
-        lease=lease,
-        keep=keep,
-        input=input,
-        unknown=unknown,
-        loop_delay=loop_delay,
-    )
-    with agent:
-        while (due := driver.look()) is not None:
-            if due:
-                time.sleep(due)
-                continue
-            attempt = driver.begin()
-            try:
-                returned = handler(agent)
-            except Exception as error:  # noqa: BLE001  # whatever it is, the attempt has failed
-                driver.failed(attempt, error)
-            else:
-                if hasattr(returned, "__await__"):
-                    getattr(returned, "close", lambda: None)()
-                    raise UsageError("handler", "is a coroutine function", "call run_agent_async instead")
-                driver.returned(attempt)
-        return agent.state()
+    limits = Limits(max_iterations, max_duration, max_losses)
+    options: dict[str, Any] = {"retry": retry, "input": input, "unknown": unknown, "loop_delay": loop_delay}
+    options |= {"lease": lease, "keep": keep, "by": by, "root": root}
+    return work(handler, run, step, limits, time.sleep, wait=wait, **options)
 
 
-def opened(
-    handler: object,
+class Limits(NamedTuple):
+    """How far a run may go; see `run_agent`."""
+
+    max_iterations: int | None = 100
+    max_duration: float | None = None
+    max_losses: int | None = 10
+
+    def checked(self) -> Limits:
+        """The same; UsageError where one makes no sense."""
+        for name in ("max_iterations", "max_losses"):
+            if (most := getattr(self, name)) is not None:
+                at_least_one(most, name)
+        if self.max_duration is not None:
+            seconds(self.max_duration, "max_duration")
+        return self
+
+    def reached(self, state: StepState) -> str:
+        """The limit that a step has reached, "" for none."""
+        if self.max_iterations is not None and state.iteration > self.max_iterations:
+            return f"max_iterations is {self.max_iterations}"
+        if self.max_duration is not None and time.time() - seconds_of(state.began) > self.max_duration:
+            return f"max_duration is {self.max_duration:g} seconds"
+        if self.max_losses is not None and state.losses >= self.max_losses:
+            return f"the process died {state.losses} times in iteration {state.iteration}"
+        return ""
+
+
+def work(
+    handler: Callable[[AgentRun], object],
     run: str,
-    step: str = MAIN,
+    step: str,
+    limits: Limits,
+    sleep: Callable[[float], object],
     *,
+    wait: bool,
     retry: Retry | None = None,
-    max_iterations: int | None = 100,
-    max_duration: float | None = None,
-    max_losses: int | None = 10,
-    wait: bool = True,
     **options: Any,
-) -> tuple[AgentRun, Driver]:
-    """A step, and what drives it; `options`: those of `AgentRun`. UsageError where an argument makes no sense."""
+) -> RunState:
+    """See `run_agent`; `sleep` waits so many seconds, `options` are those of `AgentRun`."""
     if not callable(handler):
         raise UsageError("handler", f"a function is expected, and this is of type {type(handler).__name__}")
     if not (retry is None or isinstance(retry, Retry)):
         raise UsageError("retry", f"of type {type(retry).__name__}", "give a Retry: Retry(attempts=3)")
-    for name, value in (("max_iterations", max_iterations), ("max_losses", max_losses)):
-        if value is not None:
-            at_least_one(value, name)
-    if max_duration is not None:
-        seconds(max_duration, "max_duration")
-    agent = AgentRun(run, step, retry=retry or Retry(), **options)
-    return agent, Driver(agent, max_iterations, max_duration, max_losses, wait=wait)
+    limits.checked()
+    outages, pause = 0, _FIRST
+    with AgentRun(run, step, retry=retry or Retry(), **options) as agent:
+        while True:
+            with suppress(RunCancelled):  # the next look sees it, too
+                while agent.is_open:
+                    pause = _FIRST
+                    if reason := limits.reached(agent.known):
+                        agent.give_up(reason)
+                    else:
+                        outages = attempt(agent, handler, outages)
+            state = agent.state()
+            if state.ended or not wait:
+                return state
+            agent.reopen()
+            left = seconds_of(state.not_before) - time.time() if state.not_before else pause
+            sleep(max(_FIRST / 2, min(pause, left)))
+            pause = min(pause * 2, _LONGEST)
 
 
-class Attempt(NamedTuple):
-    """The iteration, attempt and term that a handler was called for."""
-
-    iteration: int
-    number: int
-    term: int
-
-
-class Driver:
-    """What the runner does between two calls of a handler; the callers in threads and in coroutines share it.
-
-    wait  whether delays and pauses are waited for; for the limits see `run_agent`
+def attempt(agent: AgentRun, handler: Callable[[AgentRun], object], outages: int = 0) -> int:
+    """Call a handler once, and record a failure where it has decided nothing. Returns how often the engine was away in
+    this attempt, which is not counted then; Fenced where that were `outages` before, too many.
     """
-
-    def __init__(
-        self,
-        agent: AgentRun,
-        max_iterations: int | None,
-        max_duration: float | None,
-        max_losses: int | None,
-        *,
-        wait: bool,
-    ) -> None:
-        self._agent = agent
-        self._limits = max_iterations, max_duration, max_losses
-        self._waits = wait
-        self._pause = _FIRST
-        self._checked = 0  # the term whose losses were looked at
-        self._outages = 0
-
-    def look(self) -> float | None:
-        """0.0 where a handler is to be called now, seconds to wait before the next look, or None for the end."""
-        try:
-            while self._agent.is_open:
-                self._pause = _FIRST
-                if not (reason := self._reached()):
-                    return 0.0
-                self._agent.give_up(reason)
-            state = self._agent.state()
-        except RunCancelled:
-            return None
-        if state.ended or not self._waits:
-            return None
-        self._agent.reopen()
-        self._pause, due = min(self._pause * 2, _LONGEST), self._pause
-        left = seconds_of(state.not_before) - time.time() if state.not_before else due
-        return max(_FIRST / 2, min(due, left))
-
-    def begin(self) -> Attempt:
-        """What the next call of the handler is for."""
-        return Attempt(self._agent.iteration, self._agent.attempt, self._agent.term)
-
-    def returned(self, attempt: Attempt) -> None:
-        """Record a handler's return, which is a failure where it has decided nothing."""
-        self._outages = 0
-        if not self._has_decided(attempt):
-            self._record(self._agent.fail, NO_DECISION)
-
-    def failed(self, attempt: Attempt, error: Exception) -> None:
-        """Record the failure of a handler that raised `error`, unless the step is no longer ours: `look` sees that."""
-        if not self._agent.term and isinstance(error, StaleLease | RunCancelled):
-            return
-        if isinstance(error, Fenced):  # nothing can be recorded: no attempt is counted. `look` raises it, or it is over
-            self._outages += 1
-            if self._outages > _MOST_OUTAGES:
-                raise error
-            return
-        self._outages = 0
+    known = agent.known
+    before = known.iteration, known.attempt, known.phase
+    reason = NO_DECISION
+    decide: Callable[[str], None] = agent.fail
+    try:
+        returned = handler(agent)
+    except Fenced:  # nothing can be recorded. The next look raises it, or it is over
+        if outages == _MOST_OUTAGES:
+            raise
+        return outages + 1
+    except Exception as error:  # whatever it is, the attempt has failed
+        if not agent.term and isinstance(error, StaleLease | RunCancelled):
+            return 0  # the step is no longer ours: the next look says so
         import logging  # for failures alone
 
-        where = f"{self._agent.run}/{self._agent.step}"
-        logging.getLogger("ralf.agent").warning(
-            "%s: iteration %d, attempt %d failed", where, attempt.iteration, attempt.number, exc_info=error
-        )
-        if self._has_decided(attempt):  # what was decided stands
-            return
+        told = "%s/%s: iteration %d, attempt %d failed"
+        logging.getLogger("ralf.agent").warning(told, agent.run, agent.step, *before[:2], exc_info=error)
+        reason = reason_of(error)
         if isinstance(error, UnknownAnswer):
-            self._record(self._agent.give_up, f"{error.what}; its idempotency key: {error.idempotency_key}")
-        else:
-            self._record(self._agent.fail, reason_of(error))
-
-    def _has_decided(self, attempt: Attempt) -> bool:
-        """Whether anything was decided since, or somebody else has the step; a claim may also have been closed."""
-        if self._agent.term == attempt.term:
-            return self.begin() != attempt
-        state = self._agent.state()
-        now = Attempt(state.iteration, state.attempt, state.term)
-        return now != attempt or state.status != "waiting"
-
-    def _record(self, decide: Callable[[str], None], reason: str) -> None:
-        try:
-            decide(reason)
-        except RunCancelled:  # `look` sees it, too
-            return
-
-    def _reached(self) -> str:
-        """The limit that the step has reached, "" for none."""
-        most, longest, losses = self._limits
-        if most is not None and self._agent.iteration > most:
-            return f"max_iterations is {most}"
-        if self._checked == self._agent.term and longest is None:
-            return ""
-        state = self._agent.state()
-        self._checked = state.term
-        if longest is not None and time.time() - seconds_of(state.began) > longest:
-            return f"max_duration is {longest:g} seconds"
-        if losses is not None and state.losses >= losses:
-            return f"the process died {state.losses} times in iteration {state.iteration}"
-        return ""
+            reason, decide = f"{error.what}; its idempotency key: {error.idempotency_key}", agent.give_up
+    else:
+        if hasattr(returned, "__await__"):
+            getattr(returned, "close", lambda: None)()
+            raise UsageError("handler", "is a coroutine function", "call run_agent_async instead")
+    known = agent.known
+    if (known.iteration, known.attempt, known.phase) == before:  # else what was decided stands
+        decide(reason)
+    return 0
 
 
 def reason_of(error: BaseException) -> str:

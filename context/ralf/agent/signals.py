@@ -14,24 +14,21 @@ from typing import Any
 from ralf import project as projects
 from ralf.agent import contents, records
 from ralf.agent.model import Signal, check_names
-from ralf.agent.records import Heard, Position
+from ralf.agent.records import Heard
 from ralf.agent.steplog import holder_name, prepare
 from ralf.errors import MEND_JOURNAL, Conflict, DamagedJournal, NotFound, UnknownToken, UsageError
 from ralf.project import Project
 from ralf.storage import locks
 from ralf.storage.engine_calls import fenced
 from ralf.storage.journal import MALFORMED, Entry, Token
-from ralf.text.frozen import dataclass
-
-Root = str | os.PathLike[str] | None
+from ralf.text.frozen import NamedTuple
 
 _VERSION = 1
 
 _MOST_ID = 150  # characters
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(NamedTuple):
     """A signal in the inbox: its number, its place, and its data as the record has them."""
 
     number: int
@@ -53,7 +50,7 @@ def send_signal(
     *,
     by: str = "",
     id: str | None = None,  # noqa: A002
-    root: Root = None,
+    root: str | os.PathLike[str] | None = None,
 ) -> Signal:
     """Send a signal to a run, from any process, even before the run exists; durable when this returns.
 
@@ -67,8 +64,7 @@ def send_signal(
     check_names(name, what="signal")
     if id is not None and not (0 < len(id) <= _MOST_ID and id.isprintable()):
         raise UsageError(ascii(id)[:80], f"refused as a signal's id: 1 to {_MOST_ID} printable characters")
-    project = projects.find(root)
-    stream = records.inbox_of(run)
+    project, stream = projects.find(root), records.inbox_of(run)
     try:
         content = data.encode() if isinstance(data, str) else data
     except UnicodeEncodeError:
@@ -83,23 +79,17 @@ def send_signal(
         "data": contents.pack(project.store, content, run),
     }
     # The lock only gives senders turns: what keeps two from one place is that the head is compared.
-    lock = project.folder / "locks" / "signals" / f"{run}.lock"
-    with fenced(run), locks.locked(lock, f"{run}: its inbox"):
+    with fenced(run), locks.locked(project.folder / "locks" / "signals" / f"{run}.lock", f"{run}: its inbox"):
         while True:
-            newest = _newest(project, run)
-            told = {**tree, "n": newest.number + 1 if newest else 1, "at": records.time_text(time.time())}
-            line, head = records.line_of(told), newest.token if newest else None
+            newest = project.store.newest(stream)
+            number = _parsed(run, newest).number + 1 if newest else 1
+            line = contents.encoded({**tree, "n": number, "at": records.time_text(time.time())})
+            after = newest.token if newest else None
             try:
-                token = project.store.append(stream, line, id=str(tree["id"]), after=head, is_new=id is None)
+                token = project.store.append(stream, line, id=str(tree["id"]), after=after, is_new=id is None)
             except Conflict:
                 continue
             return signal_of(project, _parsed(run, project.store.entry(stream, token)))
-
-
-def _newest(project: Project, run: str) -> Sent | None:
-    """The newest signal, None for none."""
-    entry = project.store.newest(records.inbox_of(run))
-    return _parsed(run, entry) if entry is not None else None
 
 
 def _parsed(where: str, entry: Entry) -> Sent:
@@ -107,9 +97,8 @@ def _parsed(where: str, entry: Entry) -> Sent:
         tree = json.loads(entry.record)
         if tree["v"] > _VERSION:
             raise UsageError(where, "has a signal of a later version of ralf", "use that version, or a later one")
-        data = dict(tree["data"])
         id_, name, by, at = (str(tree[field]) for field in ("id", "name", "by", "at"))
-        return Sent(int(tree["n"]), entry.token, id_, name, by, at, data)
+        return Sent(int(tree["n"]), entry.token, id_, name, by, at, dict(tree["data"]))
     except MALFORMED as error:
         what = f"the record {entry.id!r} is not a signal: {type(error).__name__}"
         raise DamagedJournal(where, what, MEND_JOURNAL) from None
@@ -122,51 +111,58 @@ def signal_of(project: Project, sent: Sent) -> Signal:
 
 def count_of(project: Project, run: str) -> int:
     """How many signals were sent to a run."""
-    newest = _newest(project, run)
-    return newest.number if newest else 0
+    newest = project.store.newest(records.inbox_of(run))
+    return _parsed(run, newest).number if newest else 0
 
 
-def sent_to(project: Project, run: str) -> list[Sent]:
-    """All signals that were sent to a run, oldest first; not looked into. DamagedJournal, UsageError."""
+def sent_to(project: Project, run: str, after: Token | None = None) -> list[Sent]:
+    """The signals that were sent to a run after a place, or all, oldest first; not looked into. DamagedJournal,
+    UsageError, UnknownToken.
+    """
     check_names(run)
-    return [_parsed(run, entry) for entry in project.store.read(records.inbox_of(run))]
+    return [_parsed(run, entry) for entry in project.store.read(records.inbox_of(run), after=after)]
 
 
 # ---- receiving ----
 
 
 class Inbox:
-    """The inbox of a run as one step reads it. `position` is what the step has received, recorded or not.
+    """The inbox of a run as one step reads it. `position` is what the step has received, recorded or not, as
+    `ralf.agent.records.StepState.inbox`.
 
     Signals that nobody waits for stay; those behind the first of them are read once by each process.
     """
 
-    def __init__(self, project: Project, run: str, position: Position) -> None:
-        self._project = project
-        self._run = run
-        self._stream = records.inbox_of(run)
+    def __init__(self, project: Project, run: str, position: Mapping[str, Any]) -> None:
+        self._project, self._run = project, run
         self.position = position
         self._head: Token | None = None
-        self._read_to: Token | None = position.token or None
+        self._read_to: Token | None = position["token"] or None
         self._waiting: list[Sent] = []  # those behind the position's number, received ones among them
 
     def next(self, name: str) -> Sent | None:
         """The first signal of a name that was not received; None for none. Looks at the stream's head alone, unless
         something came.
         """
-        self._renew()
-        return next(
-            (one for one in self._waiting if one.name == name and not self.position.has(name, one.number)), None
-        )
+        if (head := self._project.store.head(records.inbox_of(self._run))) != self._head:
+            try:
+                found = sent_to(self._project, self._run, self._read_to)
+            except UnknownToken:  # the stream was rewritten
+                self._waiting, found = [], sent_to(self._project, self._run)
+            number = self.position["number"]
+            self._waiting += [one for one in found if one.number > number and contents.is_kept(one.data)]
+            self._head = self._read_to = head
+        last = self.position["beyond"].get(name, 0)
+        return next((one for one in self._waiting if one.name == name and one.number > last), None)
 
     def receive(self, sent: Sent) -> Heard:
         """Take a signal as received."""
-        beyond = {**self.position.beyond, sent.name: sent.number}
-        number, token = self.position.number, self.position.token
+        beyond = {**self.position["beyond"], sent.name: sent.number}
+        number, token = self.position["number"], self.position["token"]
         while self._waiting and self._waiting[0].number <= beyond.get(self._waiting[0].name, 0):
-            gone = self._waiting.pop(0)
-            number, token = gone.number, gone.token
-        self.position = Position(number, token, {name: last for name, last in beyond.items() if last > number})
+            number, token, *_ = self._waiting.pop(0)
+        beyond = {name: last for name, last in beyond.items() if last > number}
+        self.position = {"number": number, "token": token, "beyond": beyond}
         return Heard(sent.name, sent.number, sent.token)
 
     def signal(self, heard: Heard) -> Signal | None:
@@ -174,27 +170,10 @@ class Inbox:
         if not heard.number:
             return None
         try:
-            entry = self._project.store.entry(self._stream, heard.token)
+            entry = self._project.store.entry(records.inbox_of(self._run), heard.token)
+            return signal_of(self._project, _parsed(self._run, entry))
         except UnknownToken:  # the stream was rewritten
-            found = (_parsed(self._run, one) for one in self._project.store.read(self._stream))
-            sent = next((one for one in found if one.number == heard.number), None)
-            if sent is None:
-                raise NotFound(self._run, f"its signal {heard.number} is gone") from None
-            return signal_of(self._project, sent)
-        return signal_of(self._project, _parsed(self._run, entry))
-
-    def _renew(self) -> None:
-        if (head := self._project.store.head(self._stream)) != self._head:
-            try:
-                self._add(self._read_to)
-            except UnknownToken:
-                self._waiting = []
-                self._add(None)
-            self._head = head
-
-    def _add(self, after: Token | None) -> None:
-        for entry in self._project.store.read(self._stream, after=after):
-            sent = _parsed(self._run, entry)
-            if sent.number > self.position.number and contents.is_kept(sent.data):
-                self._waiting.append(sent)
-            self._read_to = entry.token
+            for one in sent_to(self._project, self._run):
+                if one.number == heard.number:
+                    return signal_of(self._project, one)
+        raise NotFound(self._run, f"its signal {heard.number} is gone")

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable
-from typing import Any
+from typing import NamedTuple
 
 from ralf.agent import contents, records
-from ralf.agent.records import Body, Content, StepState
+from ralf.agent.records import Body, StepState
 from ralf.agent.steplog import StepLog
 from ralf.project import Project
 from ralf.storage.journal import Digest, Entry, Token
@@ -40,7 +39,21 @@ def is_due(state: StepState) -> bool:
     return grown >= LEAST and grown >= min(2 * state.left, MOST)
 
 
-def tidy(project: Project, log: StepLog, keep: int) -> Body:
+class _Content(NamedTuple):
+    """A content that is still there: its record's place and time, the iteration, the content's field, its size and
+    blobs; of a state its number, of a stored result its key.
+    """
+
+    place: Token
+    at: str
+    iteration: int
+    field: str
+    size: int
+    blobs: tuple[Digest, ...]
+    name: object
+
+
+def tidy(log: StepLog, keep: int) -> Body:
     """Drop the contents of a step that may go, where it is worth it. Returns the record of what stays, with what the
     records weigh.
 
@@ -48,14 +61,10 @@ def tidy(project: Project, log: StepLog, keep: int) -> Body:
 
     For the step's holder alone.
     """
-    found = log.rows(records.contents_of)
     state, now = log.state, time.time()
-    going = list[Content]()
-    kept = freed = spare = 0
-    keys = set[object]()
-    for one in reversed(found):
-        if not one.is_kept:
-            continue
+    going, keys = list[_Content](), set[object]()
+    kept = spare = 0
+    for one in reversed(_contents_of(log)):
         is_needed = one.name not in keys if one.field == "blob" else _is_needed(state, one, keep)
         if one.field == "blob":
             keys.add(one.name)
@@ -64,40 +73,46 @@ def tidy(project: Project, log: StepLog, keep: int) -> Body:
         if is_needed or (spare <= ROOM and age <= AGE) or (one.blobs and age < _GRACE):
             kept += one.size
         else:
-            freed += one.size
             going.append(one)
+    freed = sum(one.size for one in going)
     if freed >= max(kept, LEAST // 4):
-        gone: dict[Token, set[str]] = {}
+        gone = dict[Token, tuple[str, ...]]()
         for one in going:
-            gone.setdefault(one.place, set()).add(one.field)
-        project.store.replace(log.stream, lambda entry: _without(entry, gone.get(entry.token, ())), wipe=False)
-        log.look()
-        drop_blobs(project, {blob for one in going for blob in one.blobs})
+            gone[one.place] = (*gone.get(one.place, ()), one.field)
+        log.project.store.replace(log.stream, lambda entry: emptied(entry, gone.get(entry.token, ())), wipe=False)
+        drop_blobs(log.project, {blob for one in going for blob in one.blobs})
         freed = 0
     return records.body("pruned", left=kept + freed + _WEIGHT * state.records)
 
 
-def _is_needed(state: StepState, one: Content, keep: int) -> bool:
+def _contents_of(log: StepLog) -> list[_Content]:
+    """The contents of a step that are still there, oldest first."""
+    iteration, found = 1, []
+    for entry in log.project.store.read(log.stream):
+        tree = json.loads(entry.record)
+        for field in contents.FIELDS:
+            if (one := tree.get(field)) and contents.is_kept(one):
+                about = entry.token, tree["at"], iteration, field, one["size"]
+                name = tree["number"] if field == "state" else tree.get("key", "")
+                found.append(_Content(*about, tuple(contents.blobs_of(one)), name))
+        iteration += tree.get("decision") == "continue"
+    return found
+
+
+def _is_needed(state: StepState, one: _Content, keep: int) -> bool:
     """Whether a step goes on with a content: a new state, an answer of this iteration, its input, the result."""
     if one.field == "state":
-        return int(one.name) > state.states - keep
+        return int(str(one.name)) > state.states - keep
     if one.field == "input":
         return state.iteration == 1
     return one.iteration >= state.iteration - (one.field == "output")
 
 
-def _without(entry: Entry, fields: Iterable[str]) -> bytes:
-    """A record with only the sizes of some of its contents."""
+def emptied(entry: Entry, fields: tuple[str, ...] = contents.FIELDS) -> bytes:
+    """A record with only the sizes of some of its contents, or of all."""
     if not fields:
         return entry.record
-    tree: dict[str, Any] = json.loads(entry.record)
-    return records.line_of(tree | {name: contents.emptied(tree[name]) for name in fields})
-
-
-def without_contents(entry: Entry) -> bytes:
-    """A record with only the sizes of all its contents, those of stored results among them."""
-    tree = json.loads(entry.record)
-    return _without(entry, [name for name in contents.FIELDS if contents.is_kept(tree.get(name))])
+    return contents.encoded(contents.emptied(json.loads(entry.record), fields))
 
 
 def drop_blobs(

@@ -9,13 +9,12 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TypeVar
 
 from ralf import environment
-from ralf.agent import records
-from ralf.agent.contents import Tree
-from ralf.agent.records import RUNS_FAMILY, Body, Call, StepState
+from ralf.agent import contents, records
+from ralf.agent.records import RUNS_FAMILY, Body, StepState
 from ralf.document.index import NAME, Index, Unusable, using
 from ralf.document.record import Record
 from ralf.document.rows import Rows
-from ralf.document.state import caught_up
+from ralf.document.state import State, caught_up
 from ralf.errors import Busy, Conflict, UnknownToken, UsageError
 from ralf.project import Project
 from ralf.storage.journal import Token
@@ -31,30 +30,24 @@ T = TypeVar("T")
 
 
 class StepLog:
-    """The journal of one step. `state` and `head` are as of the last look or append; not for several threads.
+    """The journal of one step. `state` is as of the last look or write; not for several threads.
 
     index  an index that stays open, for who looks at many steps
     """
 
     def __init__(self, project: Project, run: str, step: str, index: Index | None = None) -> None:
         self.project = project
-        self.step = step
+        self.run, self.step = run, step
         self.stream = records.stream_of(run, step)
         self.where = records.where_of(self.stream)
-        self.head: Token | None = None
         self._index = index
-        self._rows = Rows()  # of the state and the calls, and what was folded since the index was asked
-        self._kept: Token | None = None  # the place at which the index has the step
-        self._stamp: tuple[int, ...] = ()  # of the file in which `head` was the newest
+        self._known = State(RUNS_FAMILY, Rows(), None)
+        self._stamp: tuple[int, ...] = ()  # of the file in which what is known was the newest
 
     @property
     def state(self) -> StepState:
         """What the records come to."""
-        return records.step_of(self._rows)
-
-    def call(self, key: str) -> Call:
-        """A call of this iteration."""
-        return records.call_of(self._rows, key)
+        return records.step_of(self._known.rows)
 
     # ---- reading ----
 
@@ -63,55 +56,53 @@ class StepLog:
         of a later version.
         """
         with self._open() as index:
-            state = caught_up(RUNS_FAMILY, self.project.store, self.stream, index)
-            found = work(state.rows)
-            self._rows, self.head, self._stamp = records.in_hand(state.rows), state.token, ()
-            state.keep(self.stream, index)
-            self._kept = state.kept
+            known = caught_up(RUNS_FAMILY, self.project.store, self.stream, index)
+            found, state = work(known.rows), records.step_of(known.rows)
+            known.keep(self.stream, index)
+        self._stamp = ()
+        self._know(known, state)
         return found
+
+    def _know(self, known: State, state: StepState) -> None:
+        """Have only what the next records need in memory, now that the index has the rows."""
+        known.rows = Rows()
+        known.rows.held = state
+        self._known = known
 
     def _open(self) -> AbstractContextManager[Index | None]:
         return nullcontext(self._index) if self._index is not None else using(self.project.room_for(NAME))
 
     def look(self) -> StepState:
-        """The state as the store has it now. Errors: `rows`."""
-        return self.rows(records.step_of) if self.has_moved() else self.state
-
-    def has_moved(self) -> bool:
-        """Whether somebody else has appended since the last look. A file that is as it was is not opened."""
-        if self.head is None:
-            return True  # nothing was seen yet
+        """The state as the store has it now: a file that is as it was is not opened. Errors: `rows`."""
         stamp = self._file_stamp()
-        if stamp and stamp == self._stamp:
-            return False
-        if self.project.store.head(self.stream) != self.head:
-            return True
-        self._stamp = stamp  # taken before the head was read: who appended in between would have been seen
-        return False
+        if not stamp or stamp != self._stamp:
+            if self._known.token is None or self.project.store.head(self.stream) != self._known.token:
+                return self.rows(records.step_of)
+            self._stamp = stamp  # taken before the head was read: who appended in between would have been seen
+        return self.state
 
     def _file_stamp(self) -> tuple[int, ...]:
         """What changes with every append to the stream's file, () for a store without files."""
-        files = self.project.store.files
-        if files is None:
-            return ()
-        try:
-            found = files.path(self.stream).stat()
-        except OSError:
-            return ()
-        return found.st_ino, found.st_size, found.st_mtime_ns
+        with suppress(OSError):
+            if self.project.store.files is not None:
+                found = self.project.store.files.path(self.stream).stat()
+                return found.st_ino, found.st_size, found.st_mtime_ns
+        return ()
 
-    def content(self, place: Callable[[Rows], Token], *fields: str) -> Tree | None:
-        """The first of some contents of the record at a place, None for none. The rows in hand may know the place."""
-        token = place(self._rows)
+    def content(self, place: Callable[[], Token], *fields: str) -> bytes | None:
+        """The first of some contents of the record at a place, None for none. NotFound where it is gone."""
         for _ in range(_MOST_TRIES):
-            if token:
-                with suppress(UnknownToken):  # it was rewritten
-                    entry = self.project.store.entry(self.stream, token)
-                    tree = RUNS_FAMILY.decoded(self.stream, entry).body
-                    return next((tree[name] for name in fields if tree.get(name) is not None), None)
-            if not (token := self.rows(place)):
+            if not (token := place()):
                 return None
-        raise UnknownToken(self.stream, "is rewritten again and again")
+            try:
+                entry = self.project.store.entry(self.stream, token)
+            except UnknownToken:  # it was rewritten
+                self.rows(records.step_of)
+                continue
+            tree = RUNS_FAMILY.decoded(self.stream, entry).body
+            packed = next((tree[name] for name in fields if tree.get(name) is not None), None)
+            return contents.unpack(self.project.store, packed, self.where)
+        raise Busy(self.where, "is rewritten again and again", "try again")
 
     # ---- writing ----
 
@@ -121,42 +112,34 @@ class StepLog:
         """
         id_ = os.urandom(8).hex()
         for _ in range(_MOST_TRIES):
-            before = self.state
+            before, known = self.state, self._known
             if (made := make(before)) is None:
                 return None
+            record = Record(before.records + 1, records.time_text(time.time()), made, writer)
+            line = RUNS_FAMILY.encoded(record)
             try:
-                self.append(made, writer, id_)
+                token = self.project.store.append(self.stream, line, id=id_, after=known.token, is_new=True)
             except Conflict:
                 self.look()
-            else:
-                return before
+                continue
+            known.add(record._replace(body={**made, "place": token}))
+            known.token = token
+            if record.revision % _MOST_BEHIND == 0:
+                self._keep()
+            return before
         raise Busy(self.where, "is written to faster than it can be changed", "try again")
 
-    def append(self, body: Body, writer: str, id_: str) -> StepState:
-        """Append one record behind the head as it was last seen, with a new id. Conflict where there is another one by
-        now.
-        """
-        record = Record(self.state.records + 1, records.time_text(time.time()), body, writer)
-        line = RUNS_FAMILY.encoded(record)
-        token = self.project.store.append(self.stream, line, id=id_, after=self.head, is_new=True)
-        RUNS_FAMILY.fold(self._rows, record._replace(body={**body, "place": token}))
-        self.head = token
-        if record.revision % _MOST_BEHIND == 0:
-            self._keep(token)
-        return self.state
-
-    def _keep(self, token: Token) -> None:
-        """Leave in the index what was folded since; only what the next records need stays in memory."""
+    def _keep(self) -> None:
+        """Leave in the index what was folded since."""
         with self._open() as index, suppress(Unusable):
             if index is None:
-                self._rows = records.in_hand(self._rows)
                 return
-            found = index.state(self.stream)
-            if found is not None and found[0] == self._kept:
-                index.keep(self.stream, self._kept, token, self._rows.changed)
-                self._rows, self._kept = records.in_hand(self._rows), token
-                return
-        self.rows(records.step_of)
+            found, state = index.state(self.stream), self.state
+            if found is not None and found[0] == self._known.kept:
+                self._known.keep(self.stream, index)
+                self._know(self._known, state)
+            else:
+                self.rows(records.step_of)
 
 
 def prepare(project: Project, stream: str) -> None:
@@ -166,9 +149,8 @@ def prepare(project: Project, stream: str) -> None:
     when it is used.
     """
     project.prepare()
-    files = project.store.files
-    if files is not None:
-        for folder in files.path(stream).parents:
+    if project.store.files is not None:
+        for folder in project.store.files.path(stream).parents:
             if folder == project.folder:
                 break
             if folder.is_symlink():

@@ -24,7 +24,7 @@ from ralf.text.frozen import NamedTuple
 
 NAME = "index.db"
 
-_VERSION = 9  # of the tables, and of the rows in them
+_VERSION = 10  # of the tables, and of the rows in them
 
 _WAIT = 0.05  # seconds for another process that writes
 
