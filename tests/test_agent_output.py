@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ralf import project as projects
-from ralf.agent import claims
+from ralf.agent import steplog
 from ralf.agent.output import tail
 from ralf.agent.run import AgentRun
 from ralf.errors import RunNotFound, StaleLease
@@ -106,7 +106,7 @@ def test_a_run_that_is_not_there_has_no_output(tmp_path: Path) -> None:
 def test_a_holder_that_lost_its_claim_adds_nothing_after_the_next_one(tmp_path: Path) -> None:
     first, second = AgentRun("r", root=tmp_path), AgentRun("r", root=tmp_path)
     first.stream(b"1")
-    claims.held_here.pop(first._writer)
+    steplog.held_here.pop(first._writer)
     second.stream(b"2")
     time.sleep(0.06)
     with pytest.raises(StaleLease):
@@ -118,7 +118,7 @@ def test_a_holder_that_lost_its_claim_adds_nothing_after_the_next_one(tmp_path: 
 def test_a_holder_that_lost_its_claim_adds_nothing_though_the_next_one_has_written_nothing_yet(tmp_path: Path) -> None:
     first, second = AgentRun("r", root=tmp_path), AgentRun("r", root=tmp_path)
     first.stream(b"1")
-    claims.held_here.pop(first._writer)
+    steplog.held_here.pop(first._writer)
     second.heartbeat()
     time.sleep(0.06)
     with pytest.raises(StaleLease):

@@ -73,9 +73,9 @@ def test_a_second_holder_is_refused_and_a_lost_one_fenced(root: Path) -> None:
     with pytest.raises(Claimed):
         second.load()
     first._output.drop()
-    from ralf.agent import claims
+    from ralf.agent import steplog
 
-    claims.held_here.pop(first._writer)
+    steplog.held_here.pop(first._writer)
     assert second.save(b"2") == 2
     with pytest.raises(StaleLease):
         first.save(b"3")

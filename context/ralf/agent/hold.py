@@ -6,23 +6,25 @@ import functools
 import os
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, NoReturn, TypeVar, cast
 from weakref import WeakMethod
 
-from ralf.agent import claims, contents, records
-from ralf.agent.claims import FileLease
+from ralf.agent import contents, records
 from ralf.agent.output import Output
 from ralf.agent.records import Body, Heard, StepState, body
 from ralf.agent.signals import Inbox
-from ralf.agent.steplog import StepLog, holder_name, prepare
+from ralf.agent.steplog import StepLog, held_here, holder_name, prepare
 from ralf.errors import Claimed, Fenced, RalfError, RunCancelled, RunEnded, StaleLease
 from ralf.project import Project
 from ralf.storage.engine_calls import fenced
 from ralf.storage.kept_lease import KeptLease
+from ralf.tasks import origin
 
 _RELEASING = 1.0  # seconds that a lease may last after the record that releases its step
+
+_LEAST_PAUSE, _TOUCHES = 0.05, 1.0  # seconds between two signs of life: of the thread that shows them, of who works
 
 _MOST_KEPT = 1 << 20  # bytes of a state that stays in memory
 
@@ -40,7 +42,8 @@ def locked(method: F) -> F:
             try:
                 return method(self, *args, **given)
             except Fenced:
-                self._lease.is_away = True
+                if self._lease is not None:
+                    self._lease.is_away = True
                 raise
 
     return cast(F, within)
@@ -61,7 +64,8 @@ class Hold:
         self._log = StepLog(project, run, step)
         self._lock = threading.RLock()
         self._output = Output(self._log, self._lock, WeakMethod(self._check_moved))
-        self._lease: FileLease | KeptLease = FileLease(project, self._log.stream)
+        self._lease: KeptLease | None = None
+        self._touched = 0.0  # when a sign of life was shown last, by the monotonic clock
         self._writer = os.urandom(8).hex()
         self._term = self._process = 0
         self._nonce = ""
@@ -86,16 +90,16 @@ class Hold:
         if not self._term:
             try:
                 self._claim()
-            finally:
-                if not self._term:
-                    self._lease.end()
+            except BaseException:
+                self._let_go()
+                raise
         return self._log.state
 
     def _claim(self) -> None:
         self._log.look()
         self._log.write(self._claim_of, self._writer)
         state = self._log.state
-        claims.held_here[self._writer] = self
+        held_here[self._writer] = self
         self._process, self._term, self._nonce = os.getpid(), state.term, state.nonce
         self._inbox_behind(state)
         self._begin_iteration()
@@ -109,31 +113,37 @@ class Hold:
         how = self._check_open(state)
         prepare(self._project, self._log.stream)
         name = holder_name(self._project, self._by)
-        self._check_free(state, name)
+        self._check_free(name)
         return body(
             "claimed",
             term=state.term + 1,
-            holder=claims.holder(self._writer, name, self._seconds),
+            holder=self._holder(name),
             nonce="" if state.records else os.urandom(8).hex(),
             input=None if state.records else self._packed(self._input),
             lost=state.holder is not None,
             **how,
         )
 
-    def _check_free(self, state: StepState, name: str) -> None:
+    def _holder(self, name: str) -> dict[str, Any]:
+        """This object as a holder, with what `ralf.tasks.origin` knows of its process."""
+        process, since = os.getpid(), records.time_text(time.time())
+        made = {"writer": self._writer, "by": name, "process": process, "born": origin.born(process)}
+        return made | {"machine": origin.machine(), "seconds": self._seconds, "since": since}
+
+    def _check_free(self, name: str) -> None:
         """Claimed where somebody has the step. Where the store has leases, that of the step is ours afterwards: whoever
         has it is the only one who may claim the step, and the record that claims it is compared besides.
         """
         leases = self._project.store.leases
         if leases is None:
-            if claims.is_alive(self._log):
-                raise claims.claimed_by(self._log)
-        elif not self._lease.is_held:
-            self._lease = lease = KeptLease(leases, self._log.stream, f"{name} {self._writer}", self._seconds)
+            if self._log.is_held():
+                raise self._log.claimed()
+        elif self._lease is None or not self._lease.is_held:
+            self._lease = KeptLease(leases, self._log.stream, f"{name} {self._writer}", self._seconds)
             try:
-                lease.take_within(0.0 if state.holder is not None else _RELEASING)
+                self._lease.take_within(_RELEASING if self._log.state.holder is None else 0.0)
             except Claimed as error:
-                raise claims.claimed_by(self._log, error.by.rpartition(" ")[0], error.since) from None
+                raise self._log.claimed(error.by.rpartition(" ")[0], error.since) from None
 
     def _check_open(self, state: StepState) -> dict[str, Any]:
         """How a pause has ended, with which signal, and the position in the inbox behind it. RunEnded where nothing can
@@ -179,7 +189,8 @@ class Hold:
         """StaleLease, RunCancelled where the newest state has no claim of ours. A lease that has ended is taken again
         where nobody has claimed the step since: the process was stopped, or did not reach the engine.
         """
-        if self._lease.is_lost:
+        is_lost = self._lease is not None and self._lease.is_lost
+        if is_lost:
             self._log.look()
         state, lost = self._log.state, f"its claim, term {self._term}, was lost"
         one = state.holder or {"writer": "", "by": ""}
@@ -187,7 +198,7 @@ class Hold:
             if state.phase == "cancelled" and state.nonce == self._nonce:
                 self._refuse(RunCancelled(self._log.where, state.reason))
             self._refuse_to(one["by"], lost + (f"; {one['by']} has it now, term {state.term}" if one["by"] else ""))
-        if isinstance(self._lease, KeptLease) and self._lease.is_lost:
+        if self._lease is not None and is_lost:
             try:
                 self._lease.take()
             except Claimed as error:
@@ -213,8 +224,9 @@ class Hold:
         """Hold the step no longer: the record that says so was written, or is somebody else's."""
         self._term = 0
         self._newest = None
-        claims.held_here.pop(self._writer, None)
-        self._lease.end()
+        held_here.pop(self._writer, None)
+        if self._lease is not None:
+            self._lease.end()
 
     @locked
     def reopen(self) -> None:
@@ -229,13 +241,14 @@ class Hold:
         """Release the claim, if we hold it, and write what is left of the output. Done twice it changes nothing."""
         if not self._term or self._process != os.getpid():
             return
+        is_away = self._lease is not None and self._lease.is_away
         try:
             with suppress(StaleLease):
-                if not self._lease.is_away:
+                if not is_away:
                     self._output.flush()
         finally:
             with suppress(RalfError, OSError):  # the end of the process, or of the lease, says it as well
-                if self._term and not self._lease.is_away:
+                if self._term and not is_away:
                     self._write(body("released"))
             self._let_go()
 
@@ -282,8 +295,30 @@ class Hold:
         StaleLease, RunCancelled where the step is no longer ours. Claims.
         """
         self._claimed()
-        if not self._lease.is_fresh():
+        if time.monotonic() - self._touched >= _TOUCHES:
             self._check_moved()
-            age = abs(time.time() - records.seconds_of(self._log.state.at))
-            if not self._lease.touch() and age > self._seconds / 4:
-                self._write(body("renewed"))
+            self._touch()
+
+    def _touch(self) -> None:
+        self._touched, files = time.monotonic(), self._project.store.files
+        if self._lease is not None:
+            self._lease.touch()
+        with suppress(OSError):
+            if files is not None:
+                os.utime(files.path(self._log.stream), follow_symlinks=False)
+
+    @contextmanager
+    def _beating(self) -> Iterator[None]:
+        """Show signs of life from a thread for the length of a block, which may take longer than the lease."""
+        end, pause = threading.Event(), max(_LEAST_PAUSE, min(self._seconds / 4, 60.0))
+
+        def beat() -> None:
+            while not end.wait(pause):
+                self._touch()
+
+        with suppress(RuntimeError):  # the interpreter ends, or there is no room for a thread
+            threading.Thread(target=beat, name="ralf-lease", daemon=True).start()
+        try:
+            yield
+        finally:
+            end.set()

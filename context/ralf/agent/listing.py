@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from ralf import project as projects
-from ralf.agent import claims, contents, records, states
+from ralf.agent import contents, records, signals, states
 from ralf.agent.model import ENDED, STATUSES, RunList, RunState, check_names
 from ralf.agent.records import Body, body
 from ralf.agent.steplog import StepLog, holder_name, prepare, reason_text
@@ -42,12 +42,12 @@ def list_runs(*, status: str | None = None, root: Root = None) -> RunList:
     inboxes = set(project.store.streams(records.SIGNALS))
     with using(project.room_for(NAME)) as index:
         for run, steps in sorted(_runs(project).items()):
-            sent = None if records.inbox_of(run) in inboxes else 0
             for step in steps:
                 log = StepLog(project, run, step, index)
                 try:
                     if log.look().records:
-                        found.append(claims.run_state(log, steps, sent))
+                        sent = signals.count_of(project, run) if records.inbox_of(run) in inboxes else 0
+                        found.append(log.told(sent, steps))
                     elif project.store.is_foreign(log.stream):
                         others.append(f"{run}/{step}")
                 except (Damaged, UsageError, OSError) as error:
@@ -61,7 +61,7 @@ def get_run(run: str, step: str | None = None, *, root: Root = None) -> RunState
     """A step of a run; None: its only one, or the one that was written last. RunNotFound names the closest runs."""
     project = projects.find(root)
     newest = max(_logs(project, run, step), key=lambda log: log.state.at)
-    return claims.run_state(newest, _steps(project, run))
+    return newest.told(signals.count_of(project, run), _steps(project, run))
 
 
 # ---- which runs there are ----
@@ -117,9 +117,9 @@ def retry_run(run: str, step: str | None = None, *, by: str = "", root: Root = N
     name, logs = holder_name(project, by), _logs(project, run, step)
 
     def retried(log: StepLog) -> Body | None:
-        is_held = claims.is_alive(log)
+        is_held = log.is_held()
         if is_held and len(logs) == 1:
-            raise claims.claimed_by(log)
+            raise log.claimed()
         return None if is_held or log.state.phase == "completed" else body("retried", by=name)
 
     return _changed(project, logs, name, retried)
@@ -152,7 +152,8 @@ def _changed(project: Project, logs: list[StepLog], by: str, make: Callable[[Ste
                 leases.release(log.stream, leases.resume(log.stream, told))
     if not changed:
         raise RunEnded(logs[0].where, logs[0].state.phase or "running")
-    return claims.run_state(changed[0], _steps(project, changed[0].run))
+    run = changed[0].run
+    return changed[0].told(signals.count_of(project, run), _steps(project, run))
 
 
 def forget_run(run: str, *, root: Root = None) -> int:
@@ -170,8 +171,8 @@ def forget_run(run: str, *, root: Root = None) -> int:
     for step in steps:
         log = StepLog(project, run, step)
         log.look()
-        if claims.is_alive(log):
-            raise claims.claimed_by(log)
+        if log.is_held():
+            raise log.claimed()
     count, blobs = _blobs_of(project, streams)
     # The blobs first: until the records that name them are gone, the same call completes what was broken off.
     count += states.drop_blobs(project, blobs, but=frozenset(streams), grace=0.0)

@@ -93,12 +93,8 @@ class Heard(NamedTuple):
     token: Token = ""
 
 
-class Call(NamedTuple):
-    """A call of this iteration: how often it was made, and the place of its answer, "" for none; see `answered`."""
-
-    asked: int = 0
-    answer_at: Token = ""
-    is_json: bool = False
+NOT_CALLED = [0, "", False]
+"""What `StepState.calls` would say of a call that was never made."""
 
 
 class StepState(NamedTuple):
@@ -113,7 +109,7 @@ class StepState(NamedTuple):
     states       number of the newest state; state_at: its record's place, size: bytes
     held         bytes of all contents since the last look at them, and of what that left (`ralf.agent.states`): left
     kept         how many contents are still there
-    calls        of this iteration, by key
+    calls        of this iteration, by key: how often each was made, the place of its answer, and whether that is JSON
     input_at     place of the record that has this iteration's input; output_at: that has the step's result
     inbox        what was received: all signals up to `number`, at `token`, and of the names in `beyond` up to theirs
     heard        how many signals that were
@@ -147,10 +143,6 @@ class StepState(NamedTuple):
     inbox: Mapping[str, Any] = {"number": 0, "token": "", "beyond": {}}
     heard: int = 0
     replays: Sequence[list[Any]] = ()
-
-    def call(self, key: str) -> Call:
-        """A call of this iteration."""
-        return Call(*self.calls.get(key, ()))
 
 
 def after(state: StepState, record: Record) -> StepState:
@@ -197,7 +189,7 @@ def _changes(state: StepState, body: Body) -> dict[str, Any]:
             key = body["key"]
             call = [body.get("repeat", 0) + 1, "", False]
             if body["kind"] == "answered":
-                call = [state.call(key).asked, place, bool(body.get("is_json"))]
+                call = [state.calls.get(key, NOT_CALLED)[0], place, bool(body.get("is_json"))]
             return received | {"calls": {**state.calls, key: call}, "replays": [*state.replays, *waits]}
         case "decided":
             ends = {"holder": None} if body.get("releases") else {}

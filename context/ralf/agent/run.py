@@ -13,11 +13,10 @@ from contextvars import ContextVar
 from typing import Any
 
 from ralf import project as projects
-from ralf.agent import claims, contents, records, states
+from ralf.agent import contents, records, signals, states
 from ralf.agent.hold import Hold, locked
 from ralf.agent.model import MAIN, Retry, RunState, SavedState, Signal, at_least_one, check_key, check_names, seconds
-from ralf.agent.records import Heard, StepState, body
-from ralf.agent.signals import signal_of
+from ralf.agent.records import NOT_CALLED, Heard, StepState, body
 from ralf.agent.steplog import reason_text
 from ralf.errors import Fenced, NotFound, RalfError, RunCancelled, RunEnded, UnknownAnswer, UsageError
 from ralf.text.patterns import regex
@@ -30,6 +29,9 @@ _LEAST_PAUSE = 0.005  # seconds between the first two looks for a signal
 _MOST_PAUSE, _MOST_PAUSE_OF_REQUESTS = 0.1, 0.5  # between two looks later; each look at an engine is a request
 
 _REFERENCE = regex(r"\[Result stored at (?P<run>[^/\s]+)/(?P<key>.+), [0-9]+ bytes\]")
+
+sleep: ContextVar[Callable[[float], object]] = ContextVar("sleep", default=time.sleep)
+"""What waits so many seconds here; it raises where nobody waits any longer."""
 
 _within: ContextVar[frozenset[tuple[str, str]]] = ContextVar("within", default=frozenset())
 """The calls that are being made here, by what makes them and their keys: none is made within itself."""
@@ -155,7 +157,7 @@ class AgentRun(Hold):
     def state(self) -> RunState:
         """What is known of the step now: metadata only. Claims nothing."""
         self._log.look()
-        return claims.run_state(self._log)
+        return self._log.told(signals.count_of(self._project, self.run))
 
     # ---- states ----
 
@@ -234,7 +236,7 @@ class AgentRun(Hold):
             idempotency_key = hashlib.sha256(name.encode()).hexdigest()[:40]
             if asked and policy == "stop":
                 raise UnknownAnswer(self._log.where, key, idempotency_key)
-            with claims.beating(self._lease, self._seconds):
+            with self._beating():
                 found = policy(idempotency_key) if asked and callable(policy) else None
                 if found is None:
                     self._record_call(iteration, "asked", key=key, repeat=asked)
@@ -268,11 +270,11 @@ class AgentRun(Hold):
         self._check_moved()
         if key in self._unsaved:
             self._answered(iteration, key, *self._unsaved[key])
-        known = self._log.state.call(key)
-        data = self._log.content(lambda: self._log.state.call(key).answer_at, "answer")
+        asked, _, is_json = self._log.state.calls.get(key, NOT_CALLED)
+        data = self._log.content(lambda: self._log.state.calls.get(key, NOT_CALLED)[1], "answer")
         if data is None:
-            return iteration, known.asked, None
-        return iteration, known.asked, (json.loads(data) if known.is_json else data,)
+            return iteration, asked, None
+        return iteration, asked, (json.loads(data) if is_json else data,)
 
     @locked
     def _record_call(self, iteration: int, kind: str, *, key: str, **members: Any) -> None:
@@ -397,22 +399,17 @@ class AgentRun(Hold):
         A signal counts as received with the next record. After a crash or a failure, outcomes of this iteration that
         records depend on and that no saved state covers are returned again, in order; the others were never received.
         """
-        return self.wait_until(name, timeout, threading.Event())
-
-    def wait_until(self, name: str, timeout: float, gone: threading.Event) -> Signal | None:
-        """The same; `gone` is set where nobody waits any longer: then nothing is received."""
         check_names(name, what="signal")
         deadline, pause = time.monotonic() + seconds(timeout, "timeout"), _LEAST_PAUSE
         most = _MOST_PAUSE if self._project.store.leases is None else _MOST_PAUSE_OF_REQUESTS
-        while not gone.is_set():
+        while True:
             left = deadline - time.monotonic()
             is_over, signal = self._next_outcome(name, is_last=left <= 0)
             if is_over:
                 return signal
             self.heartbeat()
-            gone.wait(min(pause, left))
+            sleep.get()(min(pause, left))
             pause = min(1.5 * pause, most)
-        return None
 
     @locked
     def _next_outcome(self, name: str, *, is_last: bool) -> tuple[bool, Signal | None]:
@@ -424,7 +421,7 @@ class AgentRun(Hold):
                 self._replays.remove(again)
                 return True, signal
         if (sent := self._inbox.next(name)) is not None:
-            signal = signal_of(self._project, sent)
+            signal = signals.signal_of(self._project, sent)
             self._unrecorded.append(self._inbox.receive(sent))
             return True, signal
         if is_last:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ralf.agent.model import MAIN, Retry, RunState, at_least_one, seconds
 from ralf.agent.records import StepState, seconds_of
-from ralf.agent.run import AgentRun, Unknown
+from ralf.agent.run import AgentRun, Unknown, sleep
 from ralf.errors import Fenced, RalfError, RunCancelled, StaleLease, UnknownAnswer, UsageError
 from ralf.text.frozen import NamedTuple
 
@@ -62,10 +62,29 @@ def run_agent(
     engine of a store cannot be reached: the attempt is not counted, and who calls again continues it; UsageError for
     values that make no sense; DamagedJournal, Busy, OSError.
     """
-    limits = Limits(max_iterations, max_duration, max_losses)
-    options: dict[str, Any] = {"retry": retry, "input": input, "unknown": unknown, "loop_delay": loop_delay}
-    options |= {"lease": lease, "keep": keep, "by": by, "root": root}
-    return work(handler, run, step, limits, time.sleep, wait=wait, **options)
+    if not callable(handler):
+        raise UsageError("handler", f"a function is expected, and this is of type {type(handler).__name__}")
+    if not (retry is None or isinstance(retry, Retry)):
+        raise UsageError("retry", f"of type {type(retry).__name__}", "give a Retry: Retry(attempts=3)")
+    limits = Limits(max_iterations, max_duration, max_losses).checked()
+    options: dict[str, Any] = {"input": input, "unknown": unknown, "loop_delay": loop_delay, "lease": lease, "by": by}
+    outages, pause = 0, _FIRST
+    with AgentRun(run, step, retry=retry or Retry(), keep=keep, root=root, **options) as agent:
+        while True:
+            with suppress(RunCancelled):  # the next look sees it, too
+                while agent.is_open:
+                    pause = _FIRST
+                    if reason := limits.reached(agent.known):
+                        agent.give_up(reason)
+                    else:
+                        outages = attempt(agent, handler, outages)
+            state = agent.state()
+            if state.ended or not wait:
+                return state
+            agent.reopen()
+            left = seconds_of(state.not_before) - time.time() if state.not_before else pause
+            sleep.get()(max(_FIRST / 2, min(pause, left)))
+            pause = min(pause * 2, _LONGEST)
 
 
 class Limits(NamedTuple):
@@ -93,42 +112,6 @@ class Limits(NamedTuple):
         if self.max_losses is not None and state.losses >= self.max_losses:
             return f"the process died {state.losses} times in iteration {state.iteration}"
         return ""
-
-
-def work(
-    handler: Callable[[AgentRun], object],
-    run: str,
-    step: str,
-    limits: Limits,
-    sleep: Callable[[float], object],
-    *,
-    wait: bool,
-    retry: Retry | None = None,
-    **options: Any,
-) -> RunState:
-    """See `run_agent`; `sleep` waits so many seconds, `options` are those of `AgentRun`."""
-    if not callable(handler):
-        raise UsageError("handler", f"a function is expected, and this is of type {type(handler).__name__}")
-    if not (retry is None or isinstance(retry, Retry)):
-        raise UsageError("retry", f"of type {type(retry).__name__}", "give a Retry: Retry(attempts=3)")
-    limits.checked()
-    outages, pause = 0, _FIRST
-    with AgentRun(run, step, retry=retry or Retry(), **options) as agent:
-        while True:
-            with suppress(RunCancelled):  # the next look sees it, too
-                while agent.is_open:
-                    pause = _FIRST
-                    if reason := limits.reached(agent.known):
-                        agent.give_up(reason)
-                    else:
-                        outages = attempt(agent, handler, outages)
-            state = agent.state()
-            if state.ended or not wait:
-                return state
-            agent.reopen()
-            left = seconds_of(state.not_before) - time.time() if state.not_before else pause
-            sleep(max(_FIRST / 2, min(pause, left)))
-            pause = min(pause * 2, _LONGEST)
 
 
 def attempt(agent: AgentRun, handler: Callable[[AgentRun], object], outages: int = 0) -> int:

@@ -1,23 +1,26 @@
-"""The journal of a step: what its records come to, kept up through the index, and appends that compare."""
+"""A step of a run: its journal, kept up through the index and appended to by comparing, and whether its holder lives."""
 
 from __future__ import annotations
 
 import os
 import time
+import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TypeVar
 
 from ralf import environment
 from ralf.agent import contents, records
+from ralf.agent.model import RunState
 from ralf.agent.records import RUNS_FAMILY, Body, StepState
 from ralf.document.index import NAME, Index, Unusable, using
 from ralf.document.record import Record
 from ralf.document.rows import Rows
 from ralf.document.state import State, caught_up
-from ralf.errors import Busy, Conflict, UnknownToken, UsageError
+from ralf.errors import Busy, Claimed, Conflict, UnknownToken, UsageError
 from ralf.project import Project
 from ralf.storage.journal import Token
+from ralf.tasks import origin
 from ralf.text import cleaning
 
 _MOST_BEHIND = 8  # records by which the index may be behind who writes them: a reader folds those anew
@@ -25,6 +28,11 @@ _MOST_BEHIND = 8  # records by which the index may be behind who writes them: a 
 _MOST_TRIES = 100  # at a stream that somebody else writes to, or rewrites
 
 _MOST_REASON = 500  # characters
+
+held_here: weakref.WeakValueDictionary[str, object] = weakref.WeakValueDictionary()
+"""What holds steps in this process, by writer: a claim of ours that is not among them was dropped."""
+
+_AS_THEY_ARE = "iteration attempt losses term states size heard began at not_before waits_for reason".split()
 
 T = TypeVar("T")
 
@@ -140,6 +148,53 @@ class StepLog:
                 self._know(self._known, state)
             else:
                 self.rows(records.step_of)
+
+    # ---- its holder ----
+
+    def is_held(self) -> bool:
+        """Whether a step's holder lives: its process is not dead, and its last sign of life not older than its lease.
+        Of a store with leases: whether it has the step's lease. Fenced where that cannot be known.
+        """
+        one, store = self.state.holder, self.project.store
+        if one is None:
+            return False
+        if store.leases is not None:  # of whatever machine the holder is, nothing else is known for sure
+            return store.leases.holder(self.stream) is not None
+        if origin.is_running(one["process"], one["born"], one["machine"]) is False:
+            return False
+        ours = one["process"] == os.getpid() and one["machine"] == origin.machine()
+        if ours and one["writer"] not in held_here:
+            return False
+        # Each sign by itself, and either way: a clock that was set back keeps no claim for ever, and ends none.
+        signs = [records.seconds_of(self.state.at)]
+        with suppress(OSError):
+            if store.files is not None:
+                signs.append(store.files.path(self.stream).stat().st_mtime)
+        return any(abs(time.time() - last) < one["seconds"] for last in signs)
+
+    def claimed(self, by: str = "", since: str = "") -> Claimed:
+        """The error that names a live holder: that of the records, where there is one."""
+        one = self.state.holder or {"by": by, "since": since}
+        return Claimed(self.where, one["by"], one["since"], f"ralf run show {self.run}")
+
+    def told(self, sent: int, steps: tuple[str, ...] = ()) -> RunState:
+        """The step as callers see it, of a run with so many signals and these steps."""
+        state, status = self.state, "new"
+        if state.records:
+            status = state.phase or ("waiting" if state.holder is None else "running" if self.is_held() else "lost")
+        by = (state.holder or {}) if status == "running" else {}
+        return RunState(
+            run=self.run,
+            step=self.step,
+            status=status,
+            steps=steps or (self.step,),
+            by=by.get("by", ""),
+            process=by.get("process", 0),
+            signals=sent,
+            calls=len(state.calls),
+            repeats=sum(max(asked - 1, 0) for asked, *_ in state.calls.values()),
+            **{name: getattr(state, name) for name in _AS_THEY_ARE},
+        )
 
 
 def prepare(project: Project, stream: str) -> None:
