@@ -11,11 +11,10 @@ import pytest
 import ralf
 from ralf import api, project as projects
 from ralf.agent import states
-from ralf.agent.listing import cancel_run, expire, forget_run, get_run, list_runs, retry_run
-from ralf.agent.output import tail
+from ralf.agent.listing import cancel_run, forget_run, get_run, list_runs
 from ralf.agent.run import AgentRun
 from ralf.agent.signals import send_signal
-from ralf.errors import Claimed, NotFound, RunNotFound, UsageError
+from ralf.errors import Claimed, RunNotFound, UsageError
 from runskit import elsewhere
 
 WORDS = "the badger sleeps behind the mill"
@@ -161,53 +160,6 @@ def test_large_states_go_as_newer_ones_come_and_their_blobs_with_them(
         store = projects.find(tmp_path).store
         assert len(list(store.blobs())) == sum(one.kept for one in found)
     assert api.verify(root=tmp_path).findings == ()
-
-
-@pytest.mark.ci
-def test_contents_of_a_run_go_thirty_days_after_its_end_and_what_it_was_stays(tmp_path: Path) -> None:
-    project = projects.find(tmp_path)
-    for name in ("ended", "open"):
-        with AgentRun(name, root=tmp_path, input=WORDS.encode()) as run:
-            run.save(os.urandom(300_000))
-            run.once("k", lambda _: WORDS)
-            run.external("tool", WORDS.encode())
-            run.stream(WORDS.encode())
-            send_signal(name, "n", WORDS, root=tmp_path)
-            if name == "ended":
-                run.complete(WORDS.encode())
-    project = projects.find(tmp_path)
-    assert expire(project, now=time.time() + 29 * 86_400) == 0
-    assert expire(project, now=time.time() + 31 * 86_400) == 1
-    assert expire(project, now=time.time() + 62 * 86_400) == 0
-    state = get_run("ended", root=tmp_path)
-    assert (state.status, state.states, state.size) == ("completed", 1, 300_000)
-    ended = AgentRun("ended", root=tmp_path)
-    for act in (ended.result, ended.peek, lambda: ended.fetch("tool")):
-        with pytest.raises(NotFound, match="removed"):
-            act()
-    assert list(tail("ended", root=tmp_path)) == []
-    with AgentRun("open", root=tmp_path) as run:
-        assert run.once("k", lambda _: 1 / 0) == WORDS
-        assert run.fetch("tool") == run.input == WORDS.encode()
-    assert all("ended" not in path for path in holding(tmp_path, WORDS))
-    assert api.verify(root=tmp_path).findings == ()
-
-
-def test_a_run_that_is_reopened_after_its_contents_went_hears_new_signals_alone(tmp_path: Path) -> None:
-    for number in range(3):
-        send_signal("r", "n", f"{number}", root=tmp_path)
-    with AgentRun("r", root=tmp_path) as run:
-        assert run.wait_signal("n", 0) is not None
-        run.save(b"state")
-        run.fail_for_good("no")
-    assert expire(projects.find(tmp_path), now=time.time() + 31 * 86_400) == 1
-    retry_run("r", root=tmp_path)
-    send_signal("r", "n", "new", root=tmp_path)
-    with AgentRun("r", root=tmp_path) as run:
-        signal = run.wait_signal("n", 0)
-        assert signal is not None
-        assert signal.text == "new"
-        assert run.wait_signal("n", 0) is None
 
 
 @pytest.mark.ci

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 import pytest
 
 from ralf import api, project as projects
-from ralf.agent.listing import cancel_run, expire, forget_run, get_run, list_runs, retry_run
+from ralf.agent.listing import cancel_run, forget_run, get_run, list_runs, retry_run
 from ralf.agent.output import tail
 from ralf.agent.run import AgentRun
 from ralf.agent.signals import send_signal
@@ -152,11 +151,3 @@ def test_a_run_that_another_user_wrote_is_told_as_such_and_not_as_one_that_is_no
         with pytest.raises(RunNotFound) as raised:
             act("theirs", root=tmp_path)
         assert "ralf context trust" in raised.value.hint  # not: there is no such run
-
-
-def test_a_damaged_run_keeps_no_other_one_s_contents_from_their_end(tmp_path: Path) -> None:
-    for name in ("a", "b", "c"):
-        AgentRun(name, root=tmp_path).complete(b"secret result")
-    path = journal_of(tmp_path, "a")
-    path.write_bytes(path.read_bytes()[:-200] + b"\n")
-    assert expire(projects.find(tmp_path), now=time.time() + 31 * 86_400) == 2

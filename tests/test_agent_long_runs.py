@@ -23,7 +23,6 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name, value in (
         (states, "ROOM", 100_000),
         (states, "LEAST", 200_000),
-        (states, "MOST", 1_000_000),
     ):
         monkeypatch.setattr(module, name, value)
 

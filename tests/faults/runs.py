@@ -486,9 +486,9 @@ def _without_a_cursor() -> Iterator[None]:
     """What was received of the inbox is known to the process alone."""
     from unittest.mock import patch
 
-    from ralf.agent.hold import Hold
+    from ralf.agent.signals import Inbox
 
-    with patch.object(Hold, "_received", lambda self: {}):
+    with patch.object(Inbox, "received", lambda self: {}):
         yield
 
 

@@ -13,7 +13,7 @@ from weakref import WeakMethod
 
 from ralf.agent import contents, records
 from ralf.agent.output import Output
-from ralf.agent.records import Body, Heard, StepState, body
+from ralf.agent.records import Body, StepState, body
 from ralf.agent.signals import Inbox
 from ralf.agent.steplog import StepLog, held_here, holder_name, prepare
 from ralf.errors import Claimed, Fenced, RalfError, RunCancelled, RunEnded, StaleLease
@@ -52,10 +52,8 @@ def locked(method: F) -> F:
 class Hold:
     """The claim of a step, taken at its first use.
 
-    _replays     outcomes of waits that are to be returned again
-    _unrecorded  outcomes on which no record depends yet
-    _unsaved     answers of calls that could not be recorded: the calls were made
-    _newest      a state with its number: it need not be read while that is the newest one's
+    _unsaved  answers of calls that could not be recorded: the calls were made
+    _newest   the newest state, while this object holds the step and the state is small: it need not be read
     """
 
     def __init__(self, project: Project, run: str, step: str, by: str, seconds: float, first_input: bytes) -> None:
@@ -71,11 +69,9 @@ class Hold:
         self._nonce = ""
         self._refused: RalfError | None = None
         self._waited_for, self._waits_to = "", 0.0  # a time of the records, and when it is by the monotonic clock
-        self._inbox = Inbox(project, run, StepState().inbox)
-        self._replays: list[Heard] = []
-        self._unrecorded: list[Heard] = []
+        self._inbox = Inbox(project, run)
         self._unsaved: dict[str, tuple[bytes, bool]] = {}
-        self._newest: tuple[int, bytes] | None = None
+        self._newest: bytes | None = None
 
     # ---- claiming ----
 
@@ -101,12 +97,7 @@ class Hold:
         state = self._log.state
         held_here[self._writer] = self
         self._process, self._term, self._nonce = os.getpid(), state.term, state.nonce
-        self._inbox_behind(state)
         self._begin_iteration()
-        if state.records == 1:
-            from ralf.agent.listing import expire_daily  # only a new run pays for it
-
-            expire_daily(self._project)
 
     def _claim_of(self, state: StepState) -> Body:
         """The record that claims the step. Claimed where somebody has it, RunEnded where nothing can be done at it."""
@@ -151,9 +142,9 @@ class Hold:
         """
         run, where = self.run, self._log.where
         if state.phase == "paused":
-            inbox = self._inbox_behind(state)
-            if (sent := inbox.next(state.waits_for)) is not None:
-                return {"resumed": "signal", "heard": [inbox.receive(sent)], "inbox": inbox.position}
+            self._inbox.begin(state._replace(replays=()))
+            if self._inbox.outcome(state.waits_for, is_last=False)[0]:
+                return {"resumed": "signal", **self._inbox.received()}
             if self._is_time(state):
                 return {"resumed": "timeout"}
             status = f"paused until {state.not_before} or a signal {state.waits_for}"
@@ -172,15 +163,9 @@ class Hold:
             self._waited_for, self._waits_to = state.not_before, time.monotonic() + min(until - now, longest)
         return until <= now or time.monotonic() >= self._waits_to
 
-    def _inbox_behind(self, state: StepState) -> Inbox:
-        """The inbox behind what the records say was received."""
-        if self._inbox.position != state.inbox:
-            self._inbox = Inbox(self._project, self.run, state.inbox)
-        return self._inbox
-
     def _begin_iteration(self) -> None:
         """Start an iteration, or go on with one."""
-        self._replays, self._unrecorded = [Heard(*one) for one in self._log.state.replays], []
+        self._inbox.begin(self._log.state)
         self._unsaved = {}
 
     # ---- losing and releasing the claim ----
@@ -254,7 +239,7 @@ class Hold:
 
     # ---- writing ----
 
-    def _write(self, made: Body) -> StepState:
+    def _write(self, made: Body) -> None:
         """Append a record; the step has to be ours."""
 
         def ours(_: StepState) -> Body:
@@ -262,27 +247,17 @@ class Hold:
             return made
 
         self._log.write(ours, self._writer)
-        return self._log.state
 
-    def _record(self, kind: str, **members: Any) -> StepState:
+    def _record(self, kind: str, **members: Any) -> None:
         """The same of a record that depends on what was heard, behind the output so far."""
         self._output.flush()
-        state = self._write(body(kind, **members, **self._received()))
-        self._unrecorded = []
+        self._write(body(kind, **members, **self._inbox.received()))
+        self._inbox.recorded()
+
+    def _keep_newest(self, state: bytes | None) -> bytes | None:
+        """Keep the newest state in memory, unless it is large; the same."""
+        self._newest = bytes(state) if state is not None and len(state) <= _MOST_KEPT else None
         return state
-
-    def _received(self) -> dict[str, Any]:
-        """The outcomes of waits that the next record depends on, and the position in the inbox behind them."""
-        return {"heard": self._unrecorded, "inbox": self._inbox.position} if self._unrecorded else {}
-
-    def _ahead(self) -> list[Heard]:
-        """Signals that were received before a crash and not returned again yet: a state cannot cover them."""
-        return [one for one in self._replays if one.number]
-
-    def _keep_newest(self, state: bytes | None) -> None:
-        """Keep the newest state in memory, unless it is large."""
-        is_small = state is not None and len(state) <= _MOST_KEPT
-        self._newest = (self._log.state.states, bytes(state)) if state is not None and is_small else None
 
     def _packed(self, data: bytes | None) -> contents.Tree | None:
         """Bytes as they stand in a record, None for None."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,19 +13,11 @@ from ralf.agent.model import ENDED, STATUSES, RunList, RunState, check_names
 from ralf.agent.records import Body, body
 from ralf.agent.steplog import StepLog, holder_name, prepare, reason_text
 from ralf.document.index import NAME, Unusable, using
-from ralf.errors import Damaged, Fenced, RalfError, RunEnded, RunNotFound, UsageError
+from ralf.errors import Damaged, Fenced, RunEnded, RunNotFound, UsageError
 from ralf.project import Project
-from ralf.storage import files
 from ralf.storage.journal import Digest
 
 Root = str | os.PathLike[str] | None
-
-EXPIRES = 30 * 86_400.0
-"""Seconds after its end in which a run's contents stay."""
-
-_DAY = 86_400.0
-
-_AT_ONCE = 50  # runs whose contents are dropped by one that begins
 
 _MOST_NAMED = 5  # runs that a message names
 
@@ -40,18 +31,17 @@ def list_runs(*, status: str | None = None, root: Root = None) -> RunList:
     damaged: list[tuple[str, str]] = []
     others: list[str] = []
     inboxes = set(project.store.streams(records.SIGNALS))
-    with using(project.room_for(NAME)) as index:
-        for run, steps in sorted(_runs(project).items()):
-            for step in steps:
-                log = StepLog(project, run, step, index)
-                try:
-                    if log.look().records:
-                        sent = signals.count_of(project, run) if records.inbox_of(run) in inboxes else 0
-                        found.append(log.told(sent, steps))
-                    elif project.store.is_foreign(log.stream):
-                        others.append(f"{run}/{step}")
-                except (Damaged, UsageError, OSError) as error:
-                    damaged.append((f"{run}/{step}", str(error)))
+    for run, steps in sorted(_runs(project).items()):
+        for step in steps:
+            log = StepLog(project, run, step)
+            try:
+                if log.look().records:
+                    sent = signals.count_of(project, run) if records.inbox_of(run) in inboxes else 0
+                    found.append(log.told(sent, steps))
+                elif project.store.is_foreign(log.stream):
+                    others.append(f"{run}/{step}")
+            except (Damaged, UsageError, OSError) as error:
+                damaged.append((f"{run}/{step}", str(error)))
     counts = Counter(one.status for one in found)
     shown = tuple(one for one in found if status is None or one.status == status)
     return RunList(shown, dict(counts), tuple(damaged), tuple(others))
@@ -173,7 +163,10 @@ def forget_run(run: str, *, root: Root = None) -> int:
         log.look()
         if log.is_held():
             raise log.claimed()
-    count, blobs = _blobs_of(project, streams)
+    count, blobs = 0, set[Digest]()
+    for entry in (entry for stream in streams for entry in store.read(stream)):
+        count += 1
+        blobs.update(contents.blobs_in(entry.record))
     # The blobs first: until the records that name them are gone, the same call completes what was broken off.
     count += states.drop_blobs(project, blobs, but=frozenset(streams), grace=0.0)
     for stream in streams:
@@ -183,66 +176,3 @@ def forget_run(run: str, *, root: Root = None) -> int:
             with index.database() as database:
                 database.executemany("delete from row where name = ?", [(stream,) for stream in streams])
     return count
-
-
-def _blobs_of(project: Project, streams: list[str]) -> tuple[int, set[Digest]]:
-    """How many records some streams have, and the blobs that these name."""
-    count, blobs = 0, set[Digest]()
-    for stream in streams:
-        for entry in project.store.read(stream):
-            count += 1
-            blobs.update(contents.blobs_in(entry.record))
-    return count, blobs
-
-
-# ---- what ended long ago ----
-
-
-def expire(project: Project, *, now: float | None = None, most: int | None = None) -> int:
-    """Drop the contents, output and signals of runs all of whose steps ended `EXPIRES` seconds ago or earlier; how many
-    runs had some. What they were, and how they ended, stays.
-
-    now   seconds since 1970; None: the clock
-    most  how many runs are emptied at most
-    """
-    limit = (time.time() if now is None else now) - EXPIRES
-    count = 0
-    with using(project.room_for(NAME)) as index:
-        for run, steps in _runs(project).items():
-            if count == most:
-                break
-            with suppress(RalfError, OSError):  # a damaged one keeps no other from its end
-                found = [StepLog(project, run, step, index).look() for step in steps]
-                is_over = all(one.phase in ENDED and records.seconds_of(one.at) < limit for one in found)
-                if is_over and any(one.kept for one in found):
-                    _empty(project, run, steps)
-                    count += 1
-    return count
-
-
-def _empty(project: Project, run: str, steps: tuple[str, ...]) -> None:
-    """Drop the contents, output and signals of a run: those of its steps last, as they say whether that was done."""
-    store = project.store
-    output = list(store.streams(f"{records.OUTPUT}{run}/"))
-    kept = [records.inbox_of(run), *(records.stream_of(run, step) for step in steps)]  # they are counted on
-    _, blobs = _blobs_of(project, [*kept, *output])
-    for stream in output:
-        store.drop(stream, wipe=False)
-    for stream in kept:
-        store.replace(stream, states.emptied, wipe=False)
-    states.drop_blobs(project, blobs)
-
-
-def expire_daily(project: Project) -> None:
-    """The same, once a day: a run that begins looks after those that ended, `_AT_ONCE` of them at most. Where there are
-    more, the next run does. What fails is tried on another day.
-    """
-    path = project.cache / "runs" / "expired"
-    with suppress(OSError, RalfError):
-        if path.exists() and abs(time.time() - path.stat().st_mtime) < _DAY:
-            return
-        files.make(path.parent)
-        files.touch(path)
-        os.utime(path)
-        if expire(project, most=_AT_ONCE) == _AT_ONCE:
-            os.utime(path, (0, 0))

@@ -108,7 +108,6 @@ class StepState(NamedTuple):
     resumed      how the last pause of this iteration ended; resumed_by: by which signal
     states       number of the newest state; state_at: its record's place, size: bytes
     held         bytes of all contents since the last look at them, and of what that left (`ralf.agent.states`): left
-    kept         how many contents are still there
     calls        of this iteration, by key: how often each was made, the place of its answer, and whether that is JSON
     input_at     place of the record that has this iteration's input; output_at: that has the step's result
     inbox        what was received: all signals up to `number`, at `token`, and of the names in `beyond` up to theirs
@@ -136,7 +135,6 @@ class StepState(NamedTuple):
     size: int = 0
     held: int = 0
     left: int = 0
-    kept: int = 0
     calls: Mapping[str, list[Any]] = {}
     input_at: Token = ""
     output_at: Token = ""
@@ -147,14 +145,8 @@ class StepState(NamedTuple):
 
 def after(state: StepState, record: Record) -> StepState:
     """What a step comes to with one more record, whose body has its `place`."""
-    of = [tree for name in contents.FIELDS if (tree := record.body.get(name))]
-    counted = {
-        "records": record.revision,
-        "began": state.began or record.at,
-        "at": record.at,
-        "held": state.held + sum(tree["size"] for tree in of),
-        "kept": state.kept + sum(map(contents.is_kept, of)),
-    }
+    held = state.held + sum(tree["size"] for name in contents.FIELDS if (tree := record.body.get(name)))
+    counted = {"records": record.revision, "began": state.began or record.at, "at": record.at, "held": held}
     return state._replace(**counted | _changes(state, record.body))
 
 

@@ -168,10 +168,7 @@ class AgentRun(Hold):
         self._check_moved()
         if number is not None:
             return self._state(number)
-        if self._newest is None or self._newest[0] != self._log.state.states:
-            self._keep_newest(found := self._state(None))
-            return found
-        return self._newest[1]
+        return self._newest if self._newest is not None else self._keep_newest(self._state(None))
 
     @locked
     def peek(self, number: int | None = None) -> bytes | None:
@@ -195,7 +192,7 @@ class AgentRun(Hold):
         """
         self._claimed()
         tree, number = self._packed(contents.checked(state, self._log.where)), self._log.state.states + 1
-        self._record("saved", number=number, state=tree, ahead=self._ahead())
+        self._record("saved", number=number, state=tree, ahead=self._inbox.ahead())
         self._keep_newest(state)
         self._tidy()
         return number
@@ -361,14 +358,14 @@ class AgentRun(Hold):
         self._output.flush()
         self._tidy()
         # What was heard and is part of no state was not received: whoever tries again waits for it again.
-        received = self._received() if decision in ("continue", "complete") else {}
+        received = self._inbox.received() if decision in ("continue", "complete") else {}
         made = body(
             "decided",
             decision=decision,
             output=self._packed(output),
             state=self._packed(state),
             number=before.states + 1 if state is not None else 0,
-            ahead=self._ahead() if decision == "continue" else (),
+            ahead=self._inbox.ahead() if decision == "continue" else (),
             reason=reason_text(self._project, reason) if reason else "",
             releases=releases,
             **members,
@@ -404,7 +401,7 @@ class AgentRun(Hold):
         most = _MOST_PAUSE if self._project.store.leases is None else _MOST_PAUSE_OF_REQUESTS
         while True:
             left = deadline - time.monotonic()
-            is_over, signal = self._next_outcome(name, is_last=left <= 0)
+            is_over, signal = self._outcome(name, is_last=left <= 0)
             if is_over:
                 return signal
             self.heartbeat()
@@ -412,21 +409,9 @@ class AgentRun(Hold):
             pause = min(1.5 * pause, most)
 
     @locked
-    def _next_outcome(self, name: str, *, is_last: bool) -> tuple[bool, Signal | None]:
-        """Whether a wait is over, and the signal that ended it."""
+    def _outcome(self, name: str, *, is_last: bool) -> tuple[bool, Signal | None]:
         self._claimed()
-        for again in self._replays:
-            if again.name == name:
-                signal = self._inbox.signal(again)
-                self._replays.remove(again)
-                return True, signal
-        if (sent := self._inbox.next(name)) is not None:
-            signal = signals.signal_of(self._project, sent)
-            self._unrecorded.append(self._inbox.receive(sent))
-            return True, signal
-        if is_last:
-            self._unrecorded.append(Heard(name))
-        return is_last, None
+        return self._inbox.outcome(name, is_last=is_last)
 
     # ---- output and stored results ----
 

@@ -14,7 +14,7 @@ from typing import Any
 from ralf import project as projects
 from ralf.agent import contents, records
 from ralf.agent.model import Signal, check_names
-from ralf.agent.records import Heard
+from ralf.agent.records import Heard, StepState
 from ralf.agent.steplog import holder_name, prepare
 from ralf.errors import MEND_JOURNAL, Conflict, DamagedJournal, NotFound, UnknownToken, UsageError
 from ralf.project import Project
@@ -127,18 +127,54 @@ def sent_to(project: Project, run: str, after: Token | None = None) -> list[Sent
 
 
 class Inbox:
-    """The inbox of a run as one step reads it. `position` is what the step has received, recorded or not, as
-    `ralf.agent.records.StepState.inbox`.
+    """The inbox of a run as one step reads it, from the position up to which it has received signals, recorded or not:
+    see `ralf.agent.records.StepState.inbox`.
 
     Signals that nobody waits for stay; those behind the first of them are read once by each process.
     """
 
-    def __init__(self, project: Project, run: str, position: Mapping[str, Any]) -> None:
+    def __init__(self, project: Project, run: str) -> None:
         self._project, self._run = project, run
-        self.position = position
+        self._replays: list[Heard] = []  # outcomes that are to be returned again
+        self._unrecorded: list[Heard] = []  # outcomes on which no record depends yet
+        self._go_to(StepState().inbox)
+
+    def _go_to(self, position: Mapping[str, Any]) -> None:
+        self._position = position
         self._head: Token | None = None
         self._read_to: Token | None = position["token"] or None
         self._waiting: list[Sent] = []  # those behind the position's number, received ones among them
+
+    def begin(self, state: StepState) -> None:
+        """Go on behind what the records of the step say was received."""
+        self._replays, self._unrecorded = [Heard(*one) for one in state.replays], []
+        if self._position != state.inbox:
+            self._go_to(state.inbox)
+
+    def received(self) -> dict[str, Any]:
+        """What the next record says: the outcomes of waits that it depends on, and the position behind them."""
+        return {"heard": self._unrecorded, "inbox": self._position} if self._unrecorded else {}
+
+    def recorded(self) -> None:
+        """Know that a record has said it."""
+        self._unrecorded = []
+
+    def ahead(self) -> list[Heard]:
+        """Signals that were received before a crash and not returned again yet: a state cannot cover them."""
+        return [one for one in self._replays if one.number]
+
+    def outcome(self, name: str, *, is_last: bool) -> tuple[bool, Signal | None]:
+        """Whether a wait for a name is over, and the signal that ended it. `is_last`: it is over without one, too."""
+        for again in self._replays:
+            if again.name == name:
+                signal = self.signal(again)
+                self._replays.remove(again)
+                return True, signal
+        sent = self.next(name)
+        signal = signal_of(self._project, sent) if sent is not None else None
+        if sent is not None or is_last:
+            self._unrecorded.append(self._receive(sent) if sent is not None else Heard(name))
+        return sent is not None or is_last, signal
 
     def next(self, name: str) -> Sent | None:
         """The first signal of a name that was not received; None for none. Looks at the stream's head alone, unless
@@ -149,20 +185,19 @@ class Inbox:
                 found = sent_to(self._project, self._run, self._read_to)
             except UnknownToken:  # the stream was rewritten
                 self._waiting, found = [], sent_to(self._project, self._run)
-            number = self.position["number"]
+            number = self._position["number"]
             self._waiting += [one for one in found if one.number > number and contents.is_kept(one.data)]
             self._head = self._read_to = head
-        last = self.position["beyond"].get(name, 0)
+        last = self._position["beyond"].get(name, 0)
         return next((one for one in self._waiting if one.name == name and one.number > last), None)
 
-    def receive(self, sent: Sent) -> Heard:
-        """Take a signal as received."""
-        beyond = {**self.position["beyond"], sent.name: sent.number}
-        number, token = self.position["number"], self.position["token"]
+    def _receive(self, sent: Sent) -> Heard:
+        beyond = {**self._position["beyond"], sent.name: sent.number}
+        number, token = self._position["number"], self._position["token"]
         while self._waiting and self._waiting[0].number <= beyond.get(self._waiting[0].name, 0):
             number, token, *_ = self._waiting.pop(0)
         beyond = {name: last for name, last in beyond.items() if last > number}
-        self.position = {"number": number, "token": token, "beyond": beyond}
+        self._position = {"number": number, "token": token, "beyond": beyond}
         return Heard(sent.name, sent.number, sent.token)
 
     def signal(self, heard: Heard) -> Signal | None:

@@ -1,14 +1,14 @@
-"""How long a step's contents stay: what it needs always, what is young while there is room, and then their size alone.
+"""Which of a step's contents stay: what it needs always, of others the newest ones that have room.
 
-Rewriting a stream costs as much as it is long. So it is looked at only when it has grown threefold, or by `MOST`, and
-rewritten only when at least half of it goes: a save costs the same however many came before.
+Rewriting a stream costs as much as it is long. So it is looked at only when as much has come as the last look has left,
+and rewritten only when at least half of it goes: a save costs the same however many came before.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from typing import NamedTuple
+from typing import Any
 
 from ralf.agent import contents, records
 from ralf.agent.records import Body, StepState
@@ -16,17 +16,11 @@ from ralf.agent.steplog import StepLog
 from ralf.project import Project
 from ralf.storage.journal import Digest, Entry, Token
 
-AGE = 7 * 86_400.0
-"""Seconds for which what is not needed stays, as long as there is room."""
-
 ROOM = 8 << 20
 """Bytes of what is not needed that stay."""
 
 LEAST = 32 << 20
 """Bytes by which a step's contents grow at least between two looks."""
-
-MOST = 128 << 20
-"""Bytes by which they grow at most between two looks."""
 
 _WEIGHT = 2 << 10  # bytes of contents whose rewriting takes as long as that of a record without any
 
@@ -34,23 +28,8 @@ _GRACE = 60.0  # seconds after a blob was put in which it stays: a record that n
 
 
 def is_due(state: StepState) -> bool:
-    """Whether a step's contents have grown threefold since they were looked at last, or by much."""
-    grown = state.held - state.left
-    return grown >= LEAST and grown >= min(2 * state.left, MOST)
-
-
-class _Content(NamedTuple):
-    """A content that is still there: its record's place and time, the iteration, the content's field, its size and
-    blobs; of a state its number, of a stored result its key.
-    """
-
-    place: Token
-    at: str
-    iteration: int
-    field: str
-    size: int
-    blobs: tuple[Digest, ...]
-    name: object
+    """Whether a step's contents have grown by as much as was left when they were looked at last."""
+    return state.held - state.left >= max(LEAST, state.left)
 
 
 def tidy(log: StepLog, keep: int) -> Body:
@@ -61,51 +40,51 @@ def tidy(log: StepLog, keep: int) -> Body:
 
     For the step's holder alone.
     """
-    state, now = log.state, time.time()
-    going, keys = list[_Content](), set[object]()
-    kept = spare = 0
-    for one in reversed(_contents_of(log)):
-        is_needed = one.name not in keys if one.field == "blob" else _is_needed(state, one, keep)
-        if one.field == "blob":
-            keys.add(one.name)
-        spare += 0 if is_needed else one.size
-        age = now - records.seconds_of(one.at)
-        if is_needed or (spare <= ROOM and age <= AGE) or (one.blobs and age < _GRACE):
-            kept += one.size
-        else:
-            going.append(one)
-    freed = sum(one.size for one in going)
+    state, going, blobs = log.state, dict[Token, tuple[str, ...]](), set[Digest]()
+    kept = freed = spare = 0
+    keys = set[str]()
+    for place, iteration, tree in reversed(_records_of(log)):
+        for name in contents.FIELDS:
+            if (one := tree.get(name)) is None:
+                continue
+            is_needed = tree["key"] not in keys if name == "blob" else _is_needed(state, name, tree, iteration, keep)
+            spare += 0 if is_needed else one["size"]
+            is_young = bool(one["digests"]) and time.time() - records.seconds_of(tree["at"]) < _GRACE
+            if is_needed or is_young or spare <= ROOM:
+                kept += one["size"]
+            else:
+                freed += one["size"]
+                going[place] = (*going.get(place, ()), name)
+                blobs.update(contents.blobs_of(one))
+            if name == "blob":
+                keys.add(tree["key"])
     if freed >= max(kept, LEAST // 4):
-        gone = dict[Token, tuple[str, ...]]()
-        for one in going:
-            gone[one.place] = (*gone.get(one.place, ()), one.field)
-        log.project.store.replace(log.stream, lambda entry: emptied(entry, gone.get(entry.token, ())), wipe=False)
-        drop_blobs(log.project, {blob for one in going for blob in one.blobs})
+        log.project.store.replace(log.stream, lambda entry: emptied(entry, going.get(entry.token, ())), wipe=False)
+        drop_blobs(log.project, blobs)
         freed = 0
     return records.body("pruned", left=kept + freed + _WEIGHT * state.records)
 
 
-def _contents_of(log: StepLog) -> list[_Content]:
-    """The contents of a step that are still there, oldest first."""
+def _records_of(log: StepLog) -> list[tuple[Token, int, dict[str, Any]]]:
+    """The records of a step that have contents, without these: each one's place, its iteration and what it says."""
     iteration, found = 1, []
     for entry in log.project.store.read(log.stream):
         tree = json.loads(entry.record)
-        for field in contents.FIELDS:
-            if (one := tree.get(field)) and contents.is_kept(one):
-                about = entry.token, tree["at"], iteration, field, one["size"]
-                name = tree["number"] if field == "state" else tree.get("key", "")
-                found.append(_Content(*about, tuple(contents.blobs_of(one)), name))
+        for name in contents.FIELDS:
+            if (one := tree.pop(name, None)) and contents.is_kept(one):
+                tree[name] = {"size": one["size"], "digests": one.get("digests", [])}
+        found.append((entry.token, iteration, tree))
         iteration += tree.get("decision") == "continue"
     return found
 
 
-def _is_needed(state: StepState, one: _Content, keep: int) -> bool:
+def _is_needed(state: StepState, name: str, tree: Body, iteration: int, keep: int) -> bool:
     """Whether a step goes on with a content: a new state, an answer of this iteration, its input, the result."""
-    if one.field == "state":
-        return int(str(one.name)) > state.states - keep
-    if one.field == "input":
+    if name == "state":
+        return int(tree["number"]) > state.states - keep
+    if name == "input":
         return state.iteration == 1
-    return one.iteration >= state.iteration - (one.field == "output")
+    return iteration >= state.iteration - (name == "output")
 
 
 def emptied(entry: Entry, fields: tuple[str, ...] = contents.FIELDS) -> bytes:

@@ -1,4 +1,4 @@
-"""A step of a run: its journal, kept up through the index and appended to by comparing, and whether its holder lives."""
+"""A step of a run: its journal, kept up through the index, appended to by comparing; and whether its holder lives."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import os
 import time
 import weakref
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from typing import TypeVar
 
 from ralf import environment
 from ralf.agent import contents, records
 from ralf.agent.model import RunState
 from ralf.agent.records import RUNS_FAMILY, Body, StepState
-from ralf.document.index import NAME, Index, Unusable, using
+from ralf.document.index import NAME, Unusable, using
 from ralf.document.record import Record
 from ralf.document.rows import Rows
 from ralf.document.state import State, caught_up
@@ -38,17 +38,13 @@ T = TypeVar("T")
 
 
 class StepLog:
-    """The journal of one step. `state` is as of the last look or write; not for several threads.
+    """The journal of one step. `state` is as of the last look or write; not for several threads."""
 
-    index  an index that stays open, for who looks at many steps
-    """
-
-    def __init__(self, project: Project, run: str, step: str, index: Index | None = None) -> None:
+    def __init__(self, project: Project, run: str, step: str) -> None:
         self.project = project
         self.run, self.step = run, step
         self.stream = records.stream_of(run, step)
         self.where = records.where_of(self.stream)
-        self._index = index
         self._known = State(RUNS_FAMILY, Rows(), None)
         self._stamp: tuple[int, ...] = ()  # of the file in which what is known was the newest
 
@@ -63,7 +59,7 @@ class StepLog:
         """What `work` says of all rows of the step, as the store has them now. DamagedJournal; UsageError for records
         of a later version.
         """
-        with self._open() as index:
+        with using(self.project.room_for(NAME)) as index:
             known = caught_up(RUNS_FAMILY, self.project.store, self.stream, index)
             found, state = work(known.rows), records.step_of(known.rows)
             known.keep(self.stream, index)
@@ -76,9 +72,6 @@ class StepLog:
         known.rows = Rows()
         known.rows.held = state
         self._known = known
-
-    def _open(self) -> AbstractContextManager[Index | None]:
-        return nullcontext(self._index) if self._index is not None else using(self.project.room_for(NAME))
 
     def look(self) -> StepState:
         """The state as the store has it now: a file that is as it was is not opened. Errors: `rows`."""
@@ -139,7 +132,7 @@ class StepLog:
 
     def _keep(self) -> None:
         """Leave in the index what was folded since."""
-        with self._open() as index, suppress(Unusable):
+        with using(self.project.room_for(NAME)) as index, suppress(Unusable):
             if index is None:
                 return
             found, state = index.state(self.stream), self.state
