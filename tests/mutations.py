@@ -39,7 +39,7 @@ MUTATIONS = (
     Mutation(
         "no fsync before the acknowledgement",
         "context/ralf/storage/journal_file.py",
-        (("                os.fsync(self.descriptor)\n", "                pass\n"),),
+        (("                durable.sync_content(self.descriptor)\n", "                pass\n"),),
         ("test_api",),
     ),
     Mutation(

@@ -373,7 +373,7 @@ def test_a_record_whose_sync_failed_is_not_there(
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", failing)
+        patch.setattr(durable, "sync_content", failing)
         with pytest.raises(OSError, match="Input/output"):
             store.append(STREAM, record(2), id="id-2", after=head)
     assert journal.read_bytes() == before
@@ -567,7 +567,8 @@ def test_the_name_of_a_journal_is_durable_before_its_first_record(
         synced.append((os.readlink(f"/proc/self/fd/{descriptor}"), path.stat().st_size))
         fsync(descriptor)
 
-    monkeypatch.setattr(os, "fsync", seen)
+    for name in ("fsync", "fdatasync"):
+        monkeypatch.setattr(os, name, seen)
     FileStore(tmp_path).append("routes/r", b"{}", id="1", after=None)
     assert (str(path.parent), 0) in synced
     assert synced[-1] == (str(path), path.stat().st_size)

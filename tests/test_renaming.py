@@ -147,7 +147,7 @@ def test_a_forgotten_route_leaves_no_name(made: Path) -> None:
 
 # ---- killed in the middle ----
 
-_CALLS = ("fsync", "replace", "rename", "unlink", "link", "mkdir", "rmdir", "ftruncate")
+_CALLS = ("fsync", "fdatasync", "replace", "rename", "unlink", "link", "mkdir", "rmdir", "ftruncate")
 
 
 def killed_at(number: int, work: Callable[[], object]) -> bool:

@@ -20,7 +20,9 @@ from ralf.storage import durable
 from ralf.tasks import claims, editing, store
 from ralf.tasks.model import TaskState
 
-DEADLY = frozenset("write pwrite fsync rename replace link unlink remove mkdir symlink ftruncate utime flock".split())
+DEADLY = frozenset(
+    "write pwrite fsync fdatasync rename replace link unlink remove mkdir symlink ftruncate utime flock".split()
+)
 """Calls before and after which a process is killed."""
 
 

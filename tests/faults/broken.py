@@ -77,7 +77,7 @@ def _patched(*changes: tuple[object, str, Any]) -> AbstractContextManager[Any]:
 
 VARIANTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "no lock": partial(_patched, (locks, "locked", _unlocked)),
-    "no fsync": partial(_patched, (os, "fsync", lambda descriptor: None)),
+    "no fsync": partial(_patched, (os, "fsync", lambda descriptor: None), (os, "fdatasync", lambda descriptor: None)),
     "lock by existence": partial(_patched, (locks, "locked", _locked_by_a_file)),
     "plain write": partial(_patched, (places, "put", _written_in_place)),
     "rename": partial(_patched, (places, "put", _renamed)),

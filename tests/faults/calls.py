@@ -66,6 +66,7 @@ FAULTS = {
     "write": (*_FULL, "EINTR", "SHORT"),
     "pwrite64": (*_FULL, "EINTR", "SHORT"),
     "fsync": ("EIO", "ENOSPC", "EDQUOT", "EINTR", "EROFS"),
+    "fdatasync": ("EIO", "ENOSPC", "EDQUOT", "EINTR", "EROFS"),
     "close": ("EIO", "EINTR", "ENOSPC", "EDQUOT"),
     "flock": ("EINTR", "ENOLCK"),
     "fcntl": ("EACCES", "EINTR"),

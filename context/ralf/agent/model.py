@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
 from ralf.errors import UsageError
 from ralf.text import cleaning
 from ralf.text.frozen import dataclass, field
@@ -179,7 +177,6 @@ class Retry:
     kind        of the delay's growth: exponential (times `multiplier` each), linear (`initial` more each), fixed
     attempts    how many there are in all, the first one included; then the run is dead
     initial     seconds before the second attempt; maximum: of any delay
-    jitter      share of a delay that is taken off at random, 0.0 to 1.0, so that many do not come at once
 
     UsageError for values that make no sense.
     """
@@ -189,7 +186,6 @@ class Retry:
     initial: float = 1.0
     maximum: float = 60.0
     multiplier: float = 2.0
-    jitter: float = 0.0
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -199,8 +195,6 @@ class Retry:
         seconds(self.maximum, "maximum")
         if not 1.0 <= self.multiplier <= 1_000.0:
             raise UsageError("multiplier", f"{self.multiplier} is not a number from 1 to 1000")
-        if not 0.0 <= self.jitter <= 1.0:
-            raise UsageError("jitter", f"{self.jitter} is not a share from 0 to 1")
 
     def delay(self, attempt: int) -> float:
         """Seconds between an attempt, counted from 1, that failed and the next one."""
@@ -212,5 +206,4 @@ class Retry:
                 found = self.maximum
         else:
             found = self.initial * before if self.kind == "linear" else self.initial
-        found = min(found, self.maximum)
-        return found - found * self.jitter * random.random()  # noqa: S311  # nothing to be guessed
+        return min(found, self.maximum)

@@ -16,8 +16,8 @@ from ralf import project as projects
 from ralf.agent import contents, records
 from ralf.agent.model import ENDED, MAIN, check_names, seconds
 from ralf.agent.steplog import StepLog, prepare
-from ralf.errors import MEND_JOURNAL, Conflict, DamagedJournal, RalfError, UnknownToken
-from ralf.storage.journal import MALFORMED, Entry, Token
+from ralf.errors import Conflict, RalfError, UnknownToken
+from ralf.storage.journal import Entry, Token, understood
 
 _VERSION = 1
 
@@ -130,7 +130,9 @@ def _tail(log: StepLog, *, follow: bool, timeout: float | None) -> Iterator[byte
         before = count
         for entry in _entries(log, stream, after, count):
             after, count = entry.token, count + 1
-            if data := _data(log, entry):
+            with understood(log.where):
+                data = contents.unpack(log.project.store, json.loads(entry.record)["data"], log.where)
+            if data:
                 yield data
         if ended or not follow:
             return
@@ -150,11 +152,3 @@ def _entries(log: StepLog, stream: str, after: Token | None, count: int) -> Iter
             yield from store.read(stream, after=after)
     except UnknownToken:
         yield from islice(store.read(stream), count, None)
-
-
-def _data(log: StepLog, entry: Entry) -> bytes:
-    try:
-        return contents.unpack(log.project.store, json.loads(entry.record)["data"], log.run)
-    except MALFORMED as error:
-        what = f"the record {entry.id!r} is not one of output: {type(error).__name__}"
-        raise DamagedJournal(log.run, what, MEND_JOURNAL) from None

@@ -31,8 +31,8 @@ from ralf.agent.model import SavedState
 from ralf.document.family import Family
 from ralf.document.record import Record
 from ralf.document.rows import Rows
-from ralf.errors import MEND_JOURNAL, DamagedJournal, UsageError
-from ralf.storage.journal import MALFORMED, Entry, Token
+from ralf.errors import UsageError
+from ralf.storage.journal import Entry, Token, understood
 
 VERSION = 2
 """Of a record. One of version 1 also has the state before it, `was`, which is passed over."""
@@ -233,14 +233,11 @@ class _Runs:
     def decoded(self, stream: str, entry: Entry) -> Record:
         """See `Family.decoded`. UsageError for a record of a later version."""
         where = where_of(stream)
-        try:
+        with understood(where):
             tree = json.loads(entry.record)
             if tree["v"] > VERSION or tree["kind"] not in _KINDS:
                 raise UsageError(where, "was written by a later version of ralf", "use that version, or a later one")
             return Record(int(tree["n"]), str(tree["at"]), tree | {"place": entry.token}, str(tree["w"]))
-        except MALFORMED as error:
-            what = f"the record {entry.id!r} is not one of a run: {type(error).__name__}"
-            raise DamagedJournal(where, what, MEND_JOURNAL) from None
 
     def encoded(self, record: Record) -> bytes:
         """See `Family.encoded`."""

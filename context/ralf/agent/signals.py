@@ -16,11 +16,11 @@ from ralf.agent import contents, records
 from ralf.agent.model import Signal, check_names
 from ralf.agent.records import Heard, StepState
 from ralf.agent.steplog import holder_name, prepare
-from ralf.errors import MEND_JOURNAL, Conflict, DamagedJournal, NotFound, UnknownToken, UsageError
+from ralf.errors import Conflict, NotFound, UnknownToken, UsageError
 from ralf.project import Project
 from ralf.storage import locks
 from ralf.storage.engine_calls import fenced
-from ralf.storage.journal import MALFORMED, Entry, Token
+from ralf.storage.journal import Entry, Token, understood
 from ralf.text.frozen import NamedTuple
 
 _VERSION = 1
@@ -93,15 +93,12 @@ def send_signal(
 
 
 def _parsed(where: str, entry: Entry) -> Sent:
-    try:
+    with understood(where):
         tree = json.loads(entry.record)
         if tree["v"] > _VERSION:
             raise UsageError(where, "has a signal of a later version of ralf", "use that version, or a later one")
         id_, name, by, at = (str(tree[field]) for field in ("id", "name", "by", "at"))
         return Sent(int(tree["n"]), entry.token, id_, name, by, at, dict(tree["data"]))
-    except MALFORMED as error:
-        what = f"the record {entry.id!r} is not a signal: {type(error).__name__}"
-        raise DamagedJournal(where, what, MEND_JOURNAL) from None
 
 
 def signal_of(project: Project, sent: Sent) -> Signal:

@@ -205,14 +205,14 @@ class Journal:
     def append(self, line: bytes, end: int) -> None:
         """Write a line behind the last one, which ends at `end`, and make it durable: the acknowledgement.
 
-        A short write is continued. If a write or the fsync fails, the line is removed and the error raised, so that no
-        part of a record stays. A failed fsync is not tried again: the kernel takes the pages for clean, so a second
+        A short write is continued. If a write or the sync fails, the line is removed and the error raised, so that no
+        part of a record stays. A failed sync is not tried again: the kernel takes the pages for clean, so a second
         one would succeed, and the line be lost.
         """
         try:
             with durable.naming(self.path):
                 durable.fill(self.descriptor, line)
-                os.fsync(self.descriptor)
+                durable.sync_content(self.descriptor)
         except OSError:
             with suppress(OSError):
                 os.ftruncate(self.descriptor, end + self._shift)
