@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -80,9 +80,9 @@ def is_kept(tree: Tree) -> bool:
     return bool(tree.keys() & {"text", "base64", "digests"})
 
 
-def emptied(tree: Mapping[str, Any], fields: tuple[str, ...] = FIELDS) -> dict[str, Any]:
+def emptied(tree: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:
     """A record's tree with only the sizes of some of its contents."""
-    return {**tree, **{name: {"size": tree[name]["size"]} for name in fields if tree.get(name)}}
+    return {**tree, **{name: {"size": tree[name]["size"]} for name in fields}}
 
 
 _as_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode

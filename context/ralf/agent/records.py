@@ -278,6 +278,11 @@ def state_at(rows: Rows, number: int) -> Token:
     return str((rows.one(f"{_STATES}{number:010}") or [""])[0])
 
 
+def stored_places(rows: Rows) -> set[Token]:
+    """The places of the newest results of all keys."""
+    return {place for _, (place, _) in rows.under(_STORED)}
+
+
 def stored_at(rows: Rows, key: str) -> tuple[Token, str]:
     """The place and the sum of the newest result that was stored under a key, "" for none."""
     place, sum_ = rows.one(f"{_STORED}{key}") or ("", "")

@@ -1,7 +1,7 @@
 """Which of a step's contents stay: what it needs always, of others the newest ones that have room.
 
-Rewriting a stream costs as much as it is long. So it is looked at only when as much has come as the last look has left,
-and rewritten only when at least half of it goes: a save costs the same however many came before.
+Rewriting a stream costs as much as it is long. So that is done only when as much has come as the last time has left: a
+save costs the same however many came before.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from ralf.agent import contents, records
 from ralf.agent.records import Body, StepState
 from ralf.agent.steplog import StepLog
 from ralf.project import Project
-from ralf.storage.journal import Digest, Entry, Token
+from ralf.storage.journal import Digest, Entry
 
 ROOM = 8 << 20
-"""Bytes of what is not needed that stay."""
+"""Bytes of the newest contents that stay, needed or not."""
 
 LEAST = 32 << 20
 """Bytes by which a step's contents grow at least between two looks."""
@@ -29,69 +29,53 @@ _GRACE = 60.0  # seconds after a blob was put in which it stays: a record that n
 
 def is_due(state: StepState) -> bool:
     """Whether a step's contents have grown by as much as was left when they were looked at last."""
-    return state.held - state.left >= max(LEAST, state.left)
+    return state.held - state.left >= max(LEAST, state.left + _WEIGHT * state.records)
 
 
 def tidy(log: StepLog, keep: int) -> Body:
-    """Drop the contents of a step that may go, where it is worth it. Returns the record of what stays, with what the
-    records weigh.
+    """Drop the contents of a step that may go. Returns the record of what stays.
 
     keep  how many of the newest states stay
 
     For the step's holder alone.
     """
-    state, going, blobs = log.state, dict[Token, tuple[str, ...]](), set[Digest]()
-    kept = freed = spare = 0
-    keys = set[str]()
-    for place, iteration, tree in reversed(_records_of(log)):
-        for name in contents.FIELDS:
-            if (one := tree.get(name)) is None:
-                continue
-            is_needed = tree["key"] not in keys if name == "blob" else _is_needed(state, name, tree, iteration, keep)
-            spare += 0 if is_needed else one["size"]
-            is_young = bool(one["digests"]) and time.time() - records.seconds_of(tree["at"]) < _GRACE
-            if is_needed or is_young or spare <= ROOM:
-                kept += one["size"]
-            else:
-                freed += one["size"]
-                going[place] = (*going.get(place, ()), name)
-                blobs.update(contents.blobs_of(one))
-            if name == "blob":
-                keys.add(tree["key"])
-    if freed >= max(kept, LEAST // 4):
-        log.project.store.replace(log.stream, lambda entry: emptied(entry, going.get(entry.token, ())), wipe=False)
-        drop_blobs(log.project, blobs)
-        freed = 0
-    return records.body("pruned", left=kept + freed + _WEIGHT * state.records)
+    state, stored = log.state, log.rows(records.stored_places)
+    blobs = set[Digest]()
+    left = seen = 0
+    iteration = 1
 
-
-def _records_of(log: StepLog) -> list[tuple[Token, int, dict[str, Any]]]:
-    """The records of a step that have contents, without these: each one's place, its iteration and what it says."""
-    iteration, found = 1, []
-    for entry in log.project.store.read(log.stream):
+    def change(entry: Entry) -> bytes:
+        nonlocal left, seen, iteration
         tree = json.loads(entry.record)
+        if tree["n"] == 1:  # an engine may begin again
+            left, seen, iteration = 0, 0, 1
+        going = []
         for name in contents.FIELDS:
-            if (one := tree.pop(name, None)) and contents.is_kept(one):
-                tree[name] = {"size": one["size"], "digests": one.get("digests", [])}
-        found.append((entry.token, iteration, tree))
+            if not contents.is_kept(one := tree.get(name) or {}):
+                continue
+            seen += one["size"]
+            is_young = "digests" in one and time.time() - records.seconds_of(tree["at"]) < _GRACE
+            is_needed = entry.token in stored if name == "blob" else _is_needed(state, name, tree, iteration, keep)
+            if is_needed or is_young or state.held - seen < ROOM:
+                left += one["size"]
+            else:
+                going.append(name)
+                blobs.update(contents.blobs_of(one))
         iteration += tree.get("decision") == "continue"
-    return found
+        return contents.encoded(contents.emptied(tree, going)) if going else entry.record
+
+    log.project.store.replace(log.stream, change, wipe=False)
+    drop_blobs(log.project, blobs)
+    return records.body("pruned", left=left)
 
 
-def _is_needed(state: StepState, name: str, tree: Body, iteration: int, keep: int) -> bool:
+def _is_needed(state: StepState, name: str, tree: dict[str, Any], iteration: int, keep: int) -> bool:
     """Whether a step goes on with a content: a new state, an answer of this iteration, its input, the result."""
     if name == "state":
         return int(tree["number"]) > state.states - keep
     if name == "input":
         return state.iteration == 1
     return iteration >= state.iteration - (name == "output")
-
-
-def emptied(entry: Entry, fields: tuple[str, ...] = contents.FIELDS) -> bytes:
-    """A record with only the sizes of some of its contents, or of all."""
-    if not fields:
-        return entry.record
-    return contents.encoded(contents.emptied(json.loads(entry.record), fields))
 
 
 def drop_blobs(
