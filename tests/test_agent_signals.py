@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ralf.agent import signals
 from ralf.agent.model import Signal
 from ralf.agent.run import AgentRun
 from ralf.agent.signals import send_signal
@@ -200,6 +201,23 @@ def test_a_pause_releases_the_run_and_leaves_its_state(tmp_path: Path) -> None:
         assert third.once("k", lambda _: 1 / 0) == b"answer"
         third.continue_with(b"")
         assert (third.resumed, third.resumed_by) == ("", None)
+
+
+def test_signals_that_are_sent_while_the_inbox_is_read_are_received_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They come between the look at the inbox's end and its reading."""
+    read, left = signals.sent_to, ["b", "a"]
+
+    def reading(*arguments: Any) -> Any:
+        while left:
+            send_signal("r", left.pop(0), root=tmp_path)
+        return read(*arguments)
+
+    send_signal("r", "a", root=tmp_path)
+    monkeypatch.setattr(signals, "sent_to", reading)
+    with AgentRun("r", root=tmp_path) as run:
+        assert [run.wait_signal(name, 0) is not None for name in "abbaab"] == [True, True, False, True, False, False]
 
 
 def test_every_step_hears_every_signal(tmp_path: Path) -> None:

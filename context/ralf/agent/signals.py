@@ -184,8 +184,8 @@ class Inbox:
                 self._waiting, found = [], sent_to(self._project, self._run)
             number = self._position["number"]
             self._waiting += [one for one in found if one.number > number and contents.is_kept(one.data)]
-            self._head = self._read_to = head
-        last = self._position["beyond"].get(name, 0)
+            self._head, self._read_to = head, found[-1].token if found else self._read_to
+        last = max(self._position["number"], self._position["beyond"].get(name, 0))
         return next((one for one in self._waiting if one.name == name and one.number > last), None)
 
     def _receive(self, sent: Sent) -> Heard:
