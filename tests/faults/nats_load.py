@@ -63,10 +63,10 @@ class Run:
     thinks: float = 2.0
 
 
-_append = StepLog.append
+_write = StepLog.write
 BROKEN = {
     "old states stay": lambda: patch.object(states, "is_due", lambda _: False),
-    "saved twice": lambda: patch.object(StepLog, "append", lambda *given: (_append(*given), _append(*given))[1]),
+    "saved twice": lambda: patch.object(StepLog, "write", lambda *given: (_write(*given), _write(*given))[1]),
 }
 USED = (
     *("MB of the workers", "open files of the workers", "MB of the servers", "open files of the servers"),
