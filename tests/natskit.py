@@ -18,18 +18,21 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
 if TYPE_CHECKING:
     from ralf_integrations.stores.nats_link import Address, Link
+    from ralf_integrations.stores.nats_log import Log
     from ralf_integrations.stores.nats_store import NatsStore
+
+T = TypeVar("T")
 
 BINARY = shutil.which("nats-server", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
 _PR_SET_PDEATHSIG = 1
@@ -227,6 +230,13 @@ class Servers:
 
     def __repr__(self) -> str:
         return f"NatsStore on {self.count}"
+
+
+def on(store: NatsStore, work: Callable[[Log], T]) -> T:
+    """What work returns that is told a store's log, in a call of that store."""
+    from ralf_integrations.stores.nats_link import call
+
+    return call(lambda of: work(of.log))(store)
 
 
 SERVERS = {} if absent() else {repr(servers): servers for servers in (Servers(1), Servers(3))}

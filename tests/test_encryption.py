@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import natskit
+from natskit import on
 from ralf.errors import Damaged, DamagedBlob, DamagedJournal, UsageError
 
 pytestmark = pytest.mark.skipif(bool(natskit.absent()), reason=natskit.absent() or "-")
@@ -103,20 +104,17 @@ def put_last(store: NatsStore, stream: str, change: Callable[[Message, Message],
     one of the other stream.
     """
 
-    async def work(log: Log) -> None:
+    def work(log: Log) -> None:
         subjects = [f"{log.root}.s.{each.replace('/', '.')}" for each in (stream, TWO)]
-        newest, other = await log.last(subjects[0]), await log.last(subjects[1])
-        assert newest
-        assert other
+        newest, other = log.last(subjects[0]), log.last(subjects[1])
         made = change(newest, other)
         kept = {name: value for name, value in made.headers.items() if name.startswith("Ralf-") and name != "Ralf-Id"}
-        await log.erase(newest.seq)
-        before = await log.last(subjects[0])
-        assert before
+        log.delete(newest.seq)
+        before = log.last(subjects[0])
         id_ = made.headers["Ralf-Id"]
-        await log.append(subjects[0], made.data, kept, id=id_, expected=before.seq)
+        log.append(subjects[0], made.data, kept, id=id_, expected=before.seq)
 
-    store._run(work)
+    on(store, work)
 
 
 def with_number(message: Message, number: str) -> Message:
@@ -148,13 +146,12 @@ def test_a_record_that_somebody_changed_swapped_or_added_is_damage_after_those_b
 
 
 def test_a_record_that_was_replaced_and_is_put_there_again_is_damage(store: NatsStore) -> None:
-    async def second(log: Log) -> Message:
-        newest = await log.last(f"{log.root}.s.runs.one.main")
-        assert newest
-        return (await log.span(newest.subject, 1, newest.seq))[1]
+    def second(log: Log) -> Message:
+        newest = log.last(f"{log.root}.s.runs.one.main")
+        return log.span(newest.subject, 1, newest.seq)[1]
 
-    old = store._run(second)
-    store._run(lambda log: store._records(log).drop(ONE))  # broken off before it erased anything
+    old = on(store, second)
+    assert store._restarted(ONE, store._head(ONE).seq, ())  # a drop that broke off before it erased anything
     head = store.append(ONE, b'{"n":7}', id="id-7", after=None)
     store.append(ONE, b'{"n":8}', id="id-8", after=head)
     put_last(store, ONE, lambda *_: old)
@@ -165,23 +162,16 @@ def test_a_record_that_was_replaced_and_is_put_there_again_is_damage(store: Nats
 def test_records_in_another_order_are_damage(store: NatsStore) -> None:
     """The messages of the records 2 and 3 in turn, each with the number of its place."""
 
-    async def work(log: Log) -> None:
+    def work(log: Log) -> None:
         subject = f"{log.root}.s.runs.one.main"
-        newest = await log.last(subject)
-        assert newest
-        _, second, third = await log.span(subject, 1, newest.seq)
-        first = await log.following(subject, 0)
-        assert first
-        await log.erase(second.seq)
-        await log.erase(third.seq)
+        first, second, third = log.span(subject, 1, log.last(subject).seq)
+        log.delete(second.seq, third.seq)
         expected = first.seq
         for number, message in (("2", third), ("3", second)):
             headers = {"Ralf-Number": number}
-            expected = await log.append(
-                subject, message.data, headers, id=message.headers["Ralf-Id"], expected=expected
-            )
+            expected = log.append(subject, message.data, headers, id=message.headers["Ralf-Id"], expected=expected)
 
-    store._run(work)
+    on(store, work)
     with pytest.raises(DamagedJournal):
         list(store.read(ONE))
 
@@ -189,15 +179,13 @@ def test_records_in_another_order_are_damage(store: NatsStore) -> None:
 def test_a_blob_with_the_content_of_another_one_is_damaged(store: NatsStore) -> None:
     digests = [store.put_blob([word]) for word in (b"one", b"two")]
 
-    async def work(log: Log) -> None:
-        subjects = [store._blobs(log)._subject(digest) for digest in digests]
-        newest, other = await log.last(subjects[0]), await log.last(subjects[1])
-        assert newest
-        assert other
+    def work(log: Log) -> None:
+        subjects = [store._blob_subject(digest) for digest in digests]
+        newest, other = log.last(subjects[0]), log.last(subjects[1])
         headers = {name: other.headers[name] for name in ("Ralf-Chunks", "Ralf-Size")}
-        await log.append(subjects[0], newest.data, headers, id="theirs", expected=newest.seq)
+        log.append(subjects[0], newest.data, headers, id="theirs", expected=newest.seq)
 
-    store._run(work)
+    on(store, work)
     with pytest.raises(DamagedBlob):
         store.open_blob(digests[0])
     assert store.open_blob(digests[1]).read() == b"two"
@@ -240,11 +228,11 @@ def test_a_store_with_another_key_neither_reads_nor_adds_anything(servers: natsk
 def test_a_stream_of_the_server_that_is_not_encrypted_is_refused(servers: natskit.Servers, tmp_path: Path) -> None:
     store = servers(tmp_path)
 
-    async def without_key(log: Log) -> None:
+    def without_key(log: Log) -> None:
         config = {"name": log.name, "subjects": [f"{log.root}.>"], "storage": "file", "allow_direct": True}
-        await log._asked("STREAM.CREATE", config)
+        log._repeated(lambda client: client.jetstream().add_stream(**config))
 
-    store._run(without_key)
+    on(store, without_key)
     with pytest.raises(UsageError) as refused:
         store.append(ONE, b"{}", id="x", after=None)
     assert "nats_project" in refused.value.hint

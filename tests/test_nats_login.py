@@ -383,12 +383,12 @@ def test_doctor_shows_no_password_of_a_monitoring_port(tmp_path: Path) -> None:
     assert "hunter2" not in str(checks)
 
 
-def test_a_server_that_says_our_password_back_does_not_bring_it_into_a_message() -> None:
+def test_no_word_that_a_server_says_comes_into_a_message_our_password_least_of_all() -> None:
     with listening(answer=f"-ERR 'Strange {PASSWORD}'\r\n".encode()) as (port, _):
         address = Address((f"nats://127.0.0.1:{port}",), "ralf", PASSWORD)
-        with linked(address) as store, pytest.raises(Busy, match="Strange") as refused:
+        with linked(address) as store, pytest.raises(Busy, match="no connection") as refused:
             store.head(STREAM)
-    assert PASSWORD not in told(refused.value)
+    assert not [word for word in (PASSWORD, "Strange") if word in told(refused.value)]
 
 
 def test_what_a_person_may_print_has_no_password(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ import pytest
 import natskit
 import ralf
 import storekit
+from natskit import on
 from ralf.errors import Busy, Conflict, DamagedJournal, Fenced, UnknownToken, UsageError
 from ralf.maintenance import ownership
 from ralf.project import Project
@@ -29,7 +30,7 @@ from storekit import context_of
 pytestmark = pytest.mark.skipif(bool(natskit.absent()), reason=natskit.absent() or "-")
 
 if not natskit.absent():
-    from ralf_integrations.stores import nats_chunks, nats_link, nats_records
+    from ralf_integrations.stores import nats_link, nats_log
     from ralf_integrations.stores.nats_link import Address, Link
     from ralf_integrations.stores.nats_log import Log
     from ralf_integrations.stores.nats_store import NatsStore
@@ -63,16 +64,9 @@ def records(store: NatsStore) -> list[bytes]:
     return [entry.record for entry in store.read(STREAM)]
 
 
-def on(store: NatsStore, work: object) -> object:
-    """What a coroutine returns that is told the store's log."""
-    return store._run(work)  # type: ignore[arg-type]
-
-
 def subjects(store: NatsStore) -> list[str]:
-    async def asked(log: Log) -> list[str]:
-        return await log.subjects(f"{log.root}.>")
-
-    return [subject.split(".", 2)[2] for subject in on(store, asked)]  # type: ignore[attr-defined]
+    found = on(store, lambda log: log.subjects(f"{log.root}.>"))
+    return [subject.split(".", 2)[2] for subject in found]
 
 
 # ---- where records go ----
@@ -115,11 +109,11 @@ def test_a_server_that_can_lose_records_is_refused(
     link.close()
 
 
-@pytest.mark.parametrize("setting", [{"max_age": 10**12}, {"max_msgs": 100}, {"storage": "memory"}])
+@pytest.mark.parametrize("setting", [{"max_age": 1000}, {"max_msgs": 100}, {"storage": "memory"}])
 def test_a_stream_that_would_lose_records_is_refused(store: NatsStore, setting: dict[str, object]) -> None:
-    async def made(log: Log) -> None:
+    def made(log: Log) -> None:
         config = {"name": log.name, "subjects": [f"{log.root}.>"], "storage": "file", "allow_direct": True}
-        await log._asked("STREAM.CREATE", {**config, **setting})
+        log._repeated(lambda client: client.jetstream().add_stream(**{**config, **setting}))
 
     on(store, made)
     with pytest.raises(UsageError, match="would lose records"):
@@ -169,7 +163,7 @@ def test_an_append_whose_answers_are_late_lands_once(servers: natskit.Servers, s
 
 def test_a_record_that_the_server_has_lost_is_noticed_after_those_before_it(store: NatsStore) -> None:
     tokens = filled(store, 5)
-    on(store, lambda log: log.erase(int(tokens[2].split(".")[0])))
+    on(store, lambda log: log.delete(int(tokens[2].split(".")[0])))
     found: list[str] = []
     with pytest.raises(DamagedJournal, match="the record 3 is missing"):
         found.extend(entry.token for entry in store.read(STREAM))
@@ -215,10 +209,10 @@ class Died(Exception):
 def dying(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Whoever erases what was replaced or dropped dies before the first message."""
 
-    async def dies(*_: object, **__: object) -> bool:
+    def dies(*_: object, **__: object) -> bool:
         raise Died
 
-    monkeypatch.setattr(nats_records.Records, "clear", dies)
+    monkeypatch.setattr(NatsStore, "_clear", dies)
     return monkeypatch
 
 
@@ -237,7 +231,7 @@ def test_a_replacement_that_breaks_off_counts_and_sweeping_completes_it(
     dying.undo()
     assert store.sweep() == 1
     assert store.sweep() == 0
-    assert on(store, lambda log: log.at(int(tokens[0].split(".")[0]))) is None
+    assert not on(store, lambda log: log.at(log.subject("s", STREAM), int(tokens[0].split(".")[0]))).seq
     assert store.head(STREAM) == head
     assert len(records(store)) == 4
 
@@ -291,14 +285,8 @@ def test_what_was_replaced_or_dropped_is_nowhere_in_the_files_of_the_server(
 
 def contents(store: NatsStore) -> list[bytes]:
     """The bytes of all messages, as the server has them."""
-
-    async def asked(log: Log) -> list[bytes]:
-        newest = await log.last(f"{log.root}.>")
-        assert newest is not None
-        messages = await log.span(f"{log.root}.>", 1, newest.seq)
-        return [message.data for message in messages if message.data]
-
-    return on(store, asked)  # type: ignore[return-value]
+    messages = on(store, lambda log: log.span(f"{log.root}.>", 1, log.last(f"{log.root}.>").seq))
+    return [message.data for message in messages if message.data]
 
 
 @pytest.mark.ci
@@ -311,7 +299,7 @@ def test_what_makes_room_is_removed_in_one_request_with_its_chunks(store: NatsSt
     assert any(subject.startswith("c.") for subject in subjects(store))
     assert store.replace(STREAM, lambda entry: b"{}" if entry.id == "0" else entry.record, wipe=False) == 1
     assert subjects(store) == ["s.routes.TASK-001"]
-    assert [on(store, lambda log, seq=seq: log.at(seq)) for seq in seqs] == [None] * 40  # type: ignore[misc]
+    assert on(store, lambda log: [log.at(log.subject("s", STREAM), seq).seq for seq in seqs]) == [0] * 40
     assert records(store) == [b"{}", *(b'{"n":%d}' % number for number in range(1, 40))]
     store.drop(STREAM, wipe=False)
     assert (subjects(store), records(store)) == ([], [])
@@ -374,15 +362,15 @@ def test_records_whose_replacement_was_answered_too_late_are_counted(
     store: NatsStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filled(store, 3)
-    restart = nats_records.Records.restart
+    restart = NatsStore._restarted
 
-    async def lost(self: nats_records.Records, *given: object) -> None:
+    def lost(self: NatsStore, *given: object) -> bool:
         """It is done, and what is tried again then finds that something has come before it."""
-        monkeypatch.setattr(nats_records.Records, "restart", restart)
-        await restart(self, *given)  # type: ignore[arg-type]
-        await restart(self, *given)  # type: ignore[arg-type]
+        monkeypatch.setattr(NatsStore, "_restarted", restart)
+        restart(self, *given)  # type: ignore[arg-type]
+        return restart(self, *given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(nats_records.Records, "restart", lost)
+    monkeypatch.setattr(NatsStore, "_restarted", lost)
     assert store.replace(STREAM, lambda _: b"{}") == 3
     assert records(store) == [b"{}"] * 3
 
@@ -404,10 +392,10 @@ def test_chunks_of_somebody_who_died_are_swept_and_others_stay(
     content = b'"%s"' % (b"x" * 2_000_000)
     store.append(STREAM, content, id="large", after=None)
     digest = store.put_blob([b"words"])
-    on(store, lambda log: nats_chunks.put(log, f"{log.root}.s.routes.TASK-001", b"of nobody" * 200_000))
+    on(store, lambda log: log.put_chunks(f"{log.root}.s.routes.TASK-001", b"of nobody" * 200_000))
     kept = len(subjects(store)) - 1
     assert store.sweep() == 0
-    monkeypatch.setattr(nats_chunks, "_ABANDONED", -1)
+    monkeypatch.setattr(nats_log, "_ABANDONED", -1)
     assert store.sweep() == 1
     assert len(subjects(store)) == kept
     assert records(store) == [content]

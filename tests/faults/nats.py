@@ -85,7 +85,7 @@ def write(servers: natskit.Servers, name: str, told_in: Path, done: Path, begun:
             asked, end = time.monotonic(), 0.0
             while True:
                 try:
-                    token = store.append(stream, record, id=id_, after=heads.get(stream))
+                    token = store.append(stream, record, id=id_, after=heads.get(stream), is_new=True)
                 except Conflict as conflict:
                     heads[stream] = conflict.head
                 except Busy:

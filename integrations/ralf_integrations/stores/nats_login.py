@@ -6,7 +6,6 @@ Each file with something secret in it must be the user's own and for nobody else
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 import ssl
 from collections.abc import Callable
@@ -17,7 +16,7 @@ from ralf.storage import registry
 
 _PREFIX, _SEED, _SUM = 2, 32, 2  # bytes of a seed's text: what it is for, the key, CRC-16
 
-_USER = (0x95, 0x00)  # the two bytes before the seed of a user: the text begins with SU
+_USER = bytes((0x95, 0x00))  # the two bytes before the seed of a user: the text begins with SU
 
 _ENCRYPTED = "is encrypted with a pass phrase"
 
@@ -47,13 +46,9 @@ def _seed(path: str, text: str) -> bytes:
         decoded = base64.b32decode(text + "=" * (-len(text) % 8))
     except ValueError:
         decoded = b""
-    body, checksum = decoded[:-_SUM], decoded[-_SUM:]
-    is_whole = len(decoded) == _PREFIX + _SEED + _SUM and binascii.crc_hqx(body, 0) == int.from_bytes(
-        checksum, "little"
-    )
-    if not is_whole or tuple(body[:_PREFIX]) != _USER:
+    if decoded[:_PREFIX] != _USER or len(decoded) != _PREFIX + _SEED + _SUM:
         raise UsageError(path, "has no seed of a user that is whole", "nsc generate creds")
-    return body[_PREFIX:]
+    return decoded[_PREFIX:-_SUM]  # a server refuses one whose checksum is wrong
 
 
 def tls_context(ca: str, certificate: str, key: str) -> ssl.SSLContext:
