@@ -42,6 +42,25 @@ def handed_over() -> Iterator[None]:
         click.echo(fenced(shown(held.getvalue())), nl=False)
 
 
+@contextmanager
+def given_back(root: str | None, *words: str) -> Iterator[None]:
+    """Print on stderr the words that a block could not record, where the journal lies on servers: whoever has typed
+    them into a pipe has them nowhere else.
+    """
+    from ralf import project
+    from ralf.errors import RalfError
+    from ralf.text.cleaning import shown
+    from ralf_integrations.stores import choosing
+
+    try:
+        yield
+    except RalfError:
+        text = "\n".join(filter(None, words))
+        if text and choosing.names_servers(project.find(root)):
+            click.echo(f"not recorded: {shown(text)}", err=True)
+        raise
+
+
 def say(text: str) -> None:
     """Print something that is not data, as one line."""
     click.echo(bounded(typed(text)), err=True)

@@ -196,9 +196,12 @@ def progress(text: str, id_: str | None, root: str | None, as_json: bool) -> Non
     Exit status: 0 · 1 unwritable, disk full · 2 no text · 3 you hold no task, no such task · 5 the lease has run out
     """
     from ralf.tasks import claims
+    from ralf_cli.output import given_back
     from ralf_cli.tasktext import noted
 
-    state = claims.progress(_words(text, "progress"), task=id_, root=root)
+    words = _words(text, "progress")
+    with given_back(root, words):
+        state = claims.progress(words, task=id_, root=root)
     tell(state, noted(state), as_json=as_json)
 
 
@@ -225,9 +228,12 @@ def done(summary: str | None, id_: str | None, root: str | None, as_json: bool) 
     4 damaged data · 5 the lease has run out, and someone else holds the task
     """
     from ralf.tasks import claims
+    from ralf_cli.output import given_back
     from ralf_cli.tasktext import ended, ends_session
 
-    state = claims.done(_words(summary or "", "done"), task=id_, root=root)
+    words = _words(summary or "", "done")
+    with given_back(root, words):
+        state = claims.done(words, task=id_, root=root)
     tell(state, ended(state, command_of(root), checkpoint=ends_session(state, root)), as_json=as_json)
 
 
@@ -248,9 +254,12 @@ def fail(reason: str, id_: str | None, root: str | None, as_json: bool) -> None:
     5 the lease has run out, and someone else holds the task
     """
     from ralf.tasks import claims
+    from ralf_cli.output import given_back
     from ralf_cli.tasktext import ended
 
-    state = claims.fail(_words(reason, "fail"), task=id_, root=root)
+    words = _words(reason, "fail")
+    with given_back(root, words):
+        state = claims.fail(words, task=id_, root=root)
     tell(state, ended(state, command_of(root)), as_json=as_json)
 
 

@@ -79,25 +79,27 @@ def add(
     from ralf.errors import UsageError
     from ralf.tasks import editing
     from ralf.tasks.model import PRIORITY
-    from ralf_cli.output import emit_json, say
+    from ralf_cli.output import emit_json, given_back, say
     from ralf_cli.task import said
     from ralf_cli.tasktext import as_json as tree
 
     if not all(map(str.strip, after)):
         raise UsageError("--after", "names no task", "ralf task list")
-    state = editing.add(
-        title,
-        text=said(text),
-        priority=priority if priority is not None else PRIORITY,
-        tags=tags,
-        role=role or "",
-        after=after,
-        checkpoint=checkpoint,
-        verify=verify or "",
-        route=route or "",
-        id=id_,
-        root=root,
-    )
+    words = said(text)
+    with given_back(root, title, words):
+        state = editing.add(
+            title,
+            text=words,
+            priority=priority if priority is not None else PRIORITY,
+            tags=tags,
+            role=role or "",
+            after=after,
+            checkpoint=checkpoint,
+            verify=verify or "",
+            route=route or "",
+            id=id_,
+            root=root,
+        )
     if as_json:
         emit_json(tree(state))
     else:

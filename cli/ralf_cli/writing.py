@@ -224,31 +224,33 @@ def decide(
     from ralf import project as projects, routing
     from ralf.document.tree import to_tree
     from ralf.route.load import load_state
-    from ralf_cli.output import emit_json, say
+    from ralf_cli.output import emit_json, given_back, say
     from ralf_cli.tables import echoed
 
-    routing.check_typed(projects.find(root), route, is_new=is_new)
     if pin is not None:
         from ralf.route.corrections import pin as pinned
 
+        routing.check_typed(projects.find(root), route, is_new=is_new)
         made = pinned(route, pin, origin=origin or who_writes(), root=root)
         if as_json:
             emit_json(to_tree(made))
         else:
             click.echo(f"{called_now(root, route)}: pinned line {made.line}: {echoed(made.words)}")
         return
-    decision = ralf.record_decision(
-        route,
-        text or "",
-        rationale=because,
-        alternatives=instead_of,
-        supersedes=supersedes,
-        kind="rule" if rule else "decision",
-        pinned=rule,
-        origin=origin or who_writes(),
-        root=root,
-        warn=lambda warning: say(f"warning: {warning}"),
-    )
+    with given_back(root, text or "", because, *instead_of):
+        routing.check_typed(projects.find(root), route, is_new=is_new)
+        decision = ralf.record_decision(
+            route,
+            text or "",
+            rationale=because,
+            alternatives=instead_of,
+            supersedes=supersedes,
+            kind="rule" if rule else "decision",
+            pinned=rule,
+            origin=origin or who_writes(),
+            root=root,
+            warn=lambda warning: say(f"warning: {warning}"),
+        )
     if as_json:
         emit_json(to_tree(decision))
     else:

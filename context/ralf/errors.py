@@ -249,13 +249,17 @@ class Conflict(Busy):
 
 
 class Claimed(Busy):
-    """Somebody else has a task: `by` is the holder's name, `since` when it was claimed."""
+    """Somebody else has a task: `by` is the holder's name, `since` when it was claimed, `until` when the holder's lease
+    ends if it is not renewed, "" where nobody can tell.
+    """
 
-    def __init__(self, task: str, by: str, since: str, hint: str = "ralf task claim") -> None:
-        super().__init__(task, f"claimed by {by} since {since}", hint)
+    def __init__(self, task: str, by: str, since: str, hint: str = "ralf task claim", *, until: str = "") -> None:
+        more = f", until {until} unless the holder renews it" if until else ""
+        super().__init__(task, f"claimed by {by} since {since}{more}", hint)
         self.task = task
         self.by = by
         self.since = since
+        self.until = until
 
 
 class Fenced(Busy):

@@ -55,7 +55,7 @@ class Engine:
     def take(self, name: str, holder: str, *, seconds: float = 0.0) -> Token:
         with self._lock:
             if found := self._found(name):
-                raise Claimed(name, found.holder, found.since)
+                raise Claimed(name, found.holder, found.since, until=self._until(found))
             since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
             return self._put(name, holder, seconds or self.seconds, since)
 
@@ -77,6 +77,15 @@ class Engine:
     def holder(self, name: str) -> str | None:
         found = self._found(name)
         return found.holder if found else None
+
+    def until(self, name: str) -> str:
+        found = self._found(name)
+        return self._until(found) if found else ""
+
+    @staticmethod
+    def _until(lease: _Lease) -> str:
+        left = lease.ends - time.monotonic()
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + left))
 
     def held(self, prefix: str) -> frozenset[str]:
         self.check()

@@ -207,8 +207,8 @@ class Leases(Protocol):
         holder   one line for others: who has it
         seconds  how long it lasts each time, in whole seconds; 0: `seconds` of the engine
 
-        Claimed where somebody has it, named as they named themselves. After Fenced it may have been taken all the same,
-        and then ends by itself.
+        Claimed where somebody has it, named as they named themselves, with the time when their lease ends. After Fenced
+        it may have been taken all the same, and then ends by itself.
         """
 
     def renew(self, name: str, token: Token, *, seconds: float = 0.0) -> Token:
@@ -225,6 +225,9 @@ class Leases(Protocol):
 
     def holder(self, name: str) -> str | None:
         """Who has a lease, None for nobody."""
+
+    def until(self, name: str) -> str:
+        """When a lease ends that is not renewed, as a time in UTC; "" where nobody has it."""
 
     def held(self, prefix: str) -> frozenset[str]:
         """The names of all leases that somebody has and that begin with `prefix`, which ends with a slash; one look."""

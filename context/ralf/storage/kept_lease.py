@@ -147,10 +147,10 @@ class KeptLease:
         if token is None or not is_held or self.is_away:
             return
         if self._lock.acquire(timeout=_PAUSE):  # else a renewal waits for the engine, and releases it
-            try:
-                self.leases.release(self._name, token)
-            except (RalfError, OSError):
-                self.is_away = True
+            try:  # by its holder's name: a process that we have started may have renewed it
+                self.leases.release(self._name, self.leases.resume(self._name, self._holder))
+            except (RalfError, OSError) as error:
+                self.is_away = not (isinstance(error, Fenced) and error.lost)
             finally:
                 self._lock.release()
 

@@ -228,7 +228,8 @@ class Book:
         """Claimed for a task that somebody has now."""
         claim = self.claim(id_)
         if claim is not None and self.is_held(id_):
-            raise Claimed(id_, claim.by, claim.claimed, hint or f"ralf task show {id_}")
+            ends = leases.until(self.project, id_)
+            raise Claimed(id_, claim.by, claim.claimed, hint or f"ralf task show {id_}", until=ends)
 
     # ---- lists ----
 

@@ -186,7 +186,7 @@ def _reasons(book: Book, held: Sequence[str], role: str | None) -> tuple[str, ..
     if counts["blocked"] > len(blocked):
         reasons.append(f"{counts['blocked'] - len(blocked)} more wait for others")
     kinds = {
-        "claimed": [f"{id_} (by {one.by})" for id_ in held if (one := book.claim(id_)) is not None],
+        "claimed": [_who(book, id_, one) for id_ in held if (one := book.claim(id_)) is not None],
         "failed": book.ordered("status = 'failed'"),
         "foreign, not accepted yet": book.ordered("is_foreign"),
     }
@@ -197,6 +197,12 @@ def _reasons(book: Book, held: Sequence[str], role: str | None) -> tuple[str, ..
         reasons.append(f"{len(problems)} cannot be read: {problems[0][1]}")
     total = counts["completed"] + counts["cancelled"]
     return tuple(reasons or [f"all {total} are done" if total else "there are no tasks"])
+
+
+def _who(book: Book, id_: str, claim_: Claim) -> str:
+    """Who has a task, and until when, where its lease says that."""
+    ends = leases.until(book.project, id_)
+    return f"{id_} (by {claim_.by}{f', until {ends}' if ends else ''})"
 
 
 def _way_out(book: Book) -> str:

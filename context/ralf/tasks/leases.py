@@ -59,7 +59,7 @@ def taken(project: Project, task: str, claim: Claim, *, is_free: bool, keep: boo
     try:
         kept.take_within(_PATIENCE if is_free else 0.0)
     except Claimed as error:
-        raise Claimed(task, _by(error), error.since) from None
+        raise Claimed(task, _by(error), error.since, until=error.until) from None
     try:
         yield
     except BaseException:
@@ -94,6 +94,12 @@ def renew(project: Project, task: str, claim: Claim, *, keep: bool = False) -> N
             what = f"lease {lease} has ended: no sign of life reached the engine in time; {_by(error)} has the task now"
             raise StaleLease(task, what, _by(error), f"ralf task show {task}") from None
         _note_kept(project, kept if keep else None, task, claim)
+
+
+def until(project: Project, task: str) -> str:
+    """When the lease of a task ends that is not renewed, "" where the store has no leases or nobody has it. Fenced."""
+    leases = of(project)
+    return leases.until(FOLDER + task) if leases is not None else ""
 
 
 def end(project: Project, task: str, number: int) -> None:

@@ -11,7 +11,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from ralf.errors import RalfError
+from ralf.errors import Fenced, RalfError
 from ralf.project import Project
 from ralf.redact import redactor_for
 from ralf.storage.files import content_of, open_single_link
@@ -30,7 +30,9 @@ def log(project: Project) -> Path:
 
 
 def add(project: Project, where: str, error: BaseException) -> None:
-    """Log an error. Never raises; secrets are redacted, or the message is left out."""
+    """Log an error. Never raises; secrets are redacted, or the message is left out. Of an engine that is away the log
+    alone tells: what was due stays due.
+    """
     what = _what(project, error)
     line = f"{where}: {what}"
     with suppress(*_UNREADABLE):
@@ -46,7 +48,7 @@ def add(project: Project, where: str, error: BaseException) -> None:
         else:
             with open(path, "a", opener=open_single_link, encoding="utf-8") as file:
                 file.write(entry)
-        if is_new:
+        if is_new and not isinstance(error, Fenced):
             with open(_unsaid(project), "w", opener=open_single_link, encoding="utf-8") as file:
                 file.write(f"{line} (more in {path})")
 

@@ -30,12 +30,15 @@ _TTL, _KIND = "Nats-TTL", "l"
 
 
 class _Lease(NamedTuple):
-    """A lease as its message has it: the message's sequence, who has it, since when, and how many seconds it lasts."""
+    """A lease as its message has it: the message's sequence, who has it, since when, how many seconds it lasts, and
+    until when.
+    """
 
     seq: int
     holder: str
     since: str
     seconds: int
+    until: str = ""
 
 
 @dataclass(frozen=True)
@@ -59,14 +62,14 @@ class NatsLeases:
 
     @call
     def take(self, name: str, holder: str, *, seconds: float = 0.0) -> Token:
-        since = datetime.fromtimestamp(time.time(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        since = _text(time.time())
         while True:
             try:
                 return self._put(name, _Lease(0, _on_one_line(holder), since, _whole(seconds or self.seconds)))
             except Moved:
                 held = self._held(name)
             if held is not None:  # else it has ended just now
-                raise Claimed(name, held.holder, held.since, "try again when it has ended")
+                raise Claimed(name, held.holder, held.since, "try again when it has ended", until=held.until)
 
     @call
     def renew(self, name: str, token: Token, *, seconds: float = 0.0) -> Token:
@@ -91,6 +94,11 @@ class NatsLeases:
         return held.holder if held is not None else None
 
     @call
+    def until(self, name: str) -> str:
+        held = self._held(name)
+        return held.until if held is not None else ""
+
+    @call
     def held(self, prefix: str) -> frozenset[str]:
         log, folder = self.log(), prefix.removesuffix("/")
         pattern = f"{log.subject(_KIND, folder)}.>" if folder else f"{log.root}.{_KIND}.>"
@@ -107,14 +115,18 @@ class NatsLeases:
         if not found.seq:
             return None
         holder, since, seconds = json.loads(self.cipher.decrypt(found.data, subject))
-        return _Lease(found.seq, holder, since, seconds)
+        return _Lease(found.seq, holder, since, seconds, _text(found.time + seconds))
 
     def _put(self, name: str, lease: _Lease) -> Token:
         """Put a lease in the place of the message that it has, and return the token of the new one. Moved."""
         log = self.log()
         subject = log.subject(_KIND, name)
-        data = self.cipher.encrypt(json.dumps(lease[1:]).encode(), subject)
+        data = self.cipher.encrypt(json.dumps(lease[1:4]).encode(), subject)
         return str(log.append(subject, data, {_TTL: f"{lease.seconds}s"}, id=uuid4().hex, expected=lease.seq))
+
+
+def _text(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _whole(seconds: float) -> int:
