@@ -113,7 +113,7 @@ def _answer(arguments: Sequence[str], wrote: list[str]) -> str:
         return ""
     from ralf import extensions
 
-    if _may_exchange(root):
+    if _has_servers(root):
         return ""
     if name in _WRITES:
         wrote.append(name)
@@ -140,8 +140,8 @@ def _help() -> str:
         return file.read()
 
 
-def _may_exchange(root: str | None) -> bool:
-    """Whether the command has to do with other machines, too (`options.with_root`, `reading.show`)."""
+def _has_servers(root: str | None) -> bool:
+    """Whether the journal may lie on servers: then the command has more to do (`reading.show`, `output.given_back`)."""
     from ralf import project
     from ralf_integrations.stores import choosing
 

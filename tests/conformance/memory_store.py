@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import re
 import sys
 import threading
 import time
@@ -19,10 +18,18 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ralf.errors import BlobNotFound, Conflict, UnknownToken, UsageError
-from ralf.storage.journal import Blob, Digest, Entry, Files, Leases, Token, Written
-from ralf.text import cleaning
-
-_DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
+from ralf.storage.journal import (
+    Blob,
+    Digest,
+    Entry,
+    Files,
+    Leases,
+    Token,
+    Written,
+    check_digest,
+    check_record,
+    check_stream,
+)
 
 
 class _Kept:
@@ -50,8 +57,7 @@ class MemoryStore:
         self._kept = self.folders.setdefault(folder, _Kept())
 
     def append(self, stream: str, record: bytes, *, id: str, after: Token | None, is_new: bool = False) -> Token:  # noqa: A002
-        if b"\n" in record:
-            raise UsageError(stream, "a record is one line")
+        check_record(stream, record, id)
         with self._kept.lock:
             entries = self._kept.streams.get(_checked(stream), [])
             for entry in entries:
@@ -83,8 +89,7 @@ class MemoryStore:
         return digest
 
     def open_blob(self, digest: Digest) -> BinaryIO:
-        if not _DIGEST.fullmatch(digest):
-            raise UsageError(ascii(digest), "not a digest")
+        check_digest(digest)
         if digest not in self._kept.blobs:
             raise BlobNotFound(digest, "no such blob")
         return io.BytesIO(self._kept.blobs[digest][0])
@@ -137,8 +142,7 @@ class MemoryStore:
 
 
 def _checked(stream: str) -> str:
-    if not all(map(cleaning.is_valid, stream.split("/"))):
-        raise UsageError(ascii(stream), "refused as a stream name")
+    check_stream(stream)
     return stream
 
 

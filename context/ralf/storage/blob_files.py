@@ -12,12 +12,9 @@ from typing import BinaryIO
 
 from ralf.errors import BlobNotFound, Busy, DamagedBlob, UsageError
 from ralf.storage import durable, earlier, files, locks
-from ralf.storage.journal import Blob, Digest
+from ralf.storage.journal import Blob, Digest, check_digest, is_digest
 from ralf.storage.journal_file import MOST, unpack
 from ralf.text import digests
-from ralf.text.patterns import regex
-
-_DIGEST = regex(r"[0-9a-f]{64}")
 
 
 class Blobs:
@@ -40,14 +37,13 @@ class Blobs:
 
     def path_of(self, digest: Digest) -> Path:
         """The path of a blob; UsageError for anything but a digest."""
-        if not _DIGEST.fullmatch(digest):
-            raise UsageError(ascii(digest), "not a digest")
+        check_digest(digest)
         return self._top / digest[:2] / digest
 
     def paths(self) -> Iterator[Path]:
         """The files of all blobs."""
         for path in self._top.glob("??/*"):
-            if _DIGEST.fullmatch(path.name) and not path.parent.is_symlink():
+            if is_digest(path.name) and not path.parent.is_symlink():
                 yield path
 
     def put_blob(self, chunks: Iterable[bytes]) -> Digest:

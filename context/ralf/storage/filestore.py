@@ -10,14 +10,12 @@ from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 
-from ralf.errors import Conflict, DamagedJournal, UnknownToken, UsageError
+from ralf.errors import Conflict, DamagedJournal, UnknownToken
 from ralf.storage import durable, earlier, files, journal_file, locks
 from ralf.storage.blob_files import Blobs
-from ralf.storage.journal import Entry, Token, Written
+from ralf.storage.journal import Entry, Token, Written, check_record, check_stream
 from ralf.storage.journal_file import Header, Journal
 from ralf.text import cleaning
-
-_MAX_ID = 200
 
 _APPENDING = os.O_RDWR | os.O_APPEND
 
@@ -114,8 +112,7 @@ class Stream:
 @lru_cache(maxsize=256)
 def _stream(folder: Path, name: str) -> Stream:
     """A stream below a folder; UsageError for a name that is none."""
-    if not all(cleaning.is_valid(part) for part in name.split("/")):
-        raise UsageError(ascii(name), "refused as a stream name")
+    check_stream(name)
     return Stream(folder, name)
 
 
@@ -145,8 +142,7 @@ class FileStore(Blobs):
 
     def append(self, stream: str, record: bytes, *, id: str, after: Token | None, is_new: bool = False) -> Token:  # noqa: A002
         """See `ralf.storage.journal.Store.append`."""
-        if b"\n" in record or len(id) > _MAX_ID:
-            raise UsageError(stream, f"a record is one line, and its id has at most {_MAX_ID} characters")
+        check_record(stream, record, id)
         found, line = self._stream(stream), journal_file.framed(id, record)
         self._check(found.path)
         with found.writing(), found.opened_to_write() as journal:
@@ -173,8 +169,7 @@ class FileStore(Blobs):
             for start, line in journal.lines():
                 entry = journal_file.parsed(found.path, start, line)
                 record = change(entry)
-                if b"\n" in record:
-                    raise UsageError(stream, "a record is one line")
+                check_record(stream, record)
                 made.append(line if record == entry.record else journal_file.framed(entry.id, record))
                 changed += record != entry.record
             if changed:

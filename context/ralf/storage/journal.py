@@ -14,9 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
-from ralf.errors import MEND_JOURNAL, DamagedJournal
-from ralf.text import digests
+from ralf.errors import MEND_JOURNAL, DamagedJournal, UsageError
+from ralf.text import cleaning, digests
 from ralf.text.frozen import NamedTuple, dataclass, field
+from ralf.text.patterns import regex
 
 # ---- the port ----
 
@@ -234,6 +235,41 @@ class Leases(Protocol):
 
     def release(self, name: str, token: Token) -> None:
         """End a lease at once; nothing happens where it has ended or somebody else has it."""
+
+
+# ---- what every store refuses ----
+
+_LONGEST_ID = 200  # characters
+
+_DIGEST = regex(r"[0-9a-f]{64}")
+
+
+def is_stream(name: str) -> bool:
+    """Whether a stream may have this name."""
+    return all(map(cleaning.is_valid, name.split("/")))
+
+
+def check_stream(name: str) -> None:
+    """UsageError for what is no stream's name."""
+    if not is_stream(name):
+        raise UsageError(ascii(name), "refused as a stream name")
+
+
+def check_record(stream: str, record: bytes, id: str = "id") -> None:  # noqa: A002
+    """UsageError for a record of several lines, and for an id that is too long or empty."""
+    if b"\n" in record or not 0 < len(id) <= _LONGEST_ID:
+        raise UsageError(stream, f"a record is one line, and its id has 1 to {_LONGEST_ID} characters")
+
+
+def is_digest(text: str) -> bool:
+    """Whether a text is a digest."""
+    return _DIGEST.fullmatch(text) is not None
+
+
+def check_digest(digest: Digest) -> None:
+    """UsageError for what is no digest."""
+    if not is_digest(digest):
+        raise UsageError(ascii(digest), "not a digest")
 
 
 # ---- a route's records in the store's stream, oldest first; format: docs/format.md ----

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -285,15 +286,13 @@ class Log:
     def sweep(self) -> int:
         """Erase chunks that no message names and that are an hour old; return how many subjects had such."""
         erased = 0
-        now = self.last(f"{self.root}.>")  # the servers' time: the clock here may be another
+        now = self.last(f"{self.root}.>").time  # the servers': the clock here may be another
         for subject in self.subjects(f"{self.root}.c.>"):
-            first, last = self.following(subject, 0), self.last(subject)
-            if last.time > now.time - _ABANDONED:
-                continue
+            owner, last = self.following(subject, 0).headers.get(_OWNER, ""), self.last(subject)
             with suppress(Gone):  # its owner has changed meanwhile: another time
-                owner = first.headers.get(_OWNER, "")
                 named = [each.headers.get(CHUNKS, "") for each in self.span(owner, 1, self.last(owner).seq)]
-                if not any(subject.endswith(f".{each.partition(' ')[0]}") for each in named if each):
+                is_named = any(each and subject.endswith(f".{each.partition(' ')[0]}") for each in named)
+                if last.time <= now - _ABANDONED and not is_named:
                     self.erase(subject, last.seq)
                     erased += 1
         return erased
@@ -404,12 +403,10 @@ def _passes(error: APIError) -> bool:
 
 def _named(header: str) -> tuple[str, int, int]:
     """Name, first and last sequence of chunks. Damaged."""
-    name, _, rest = header.partition(" ")
-    first, _, rest = rest.partition(" ")
-    last, _, _ = rest.partition(" ")
-    if not (name.isalnum() and first.isdecimal() and last.isdecimal()):
-        raise Damaged(ascii(header[:80]), "names no chunks")
-    return name, int(first), int(last)
+    found = re.fullmatch(r"([0-9a-f]+) ([0-9]+) ([0-9]+) [0-9a-f]+", header, re.ASCII)
+    if found is None:
+        raise Damaged("chunks", "names no chunks")
+    return found[1], int(found[2]), int(found[3])
 
 
 def _message_of(answer: Msg) -> Message:

@@ -11,7 +11,7 @@ import ssl
 from collections.abc import Callable
 from pathlib import Path
 
-from ralf.errors import RalfError, UsageError
+from ralf.errors import UsageError
 from ralf.storage import registry
 
 _PREFIX, _SEED, _SUM = 2, 32, 2  # bytes of a seed's text: what it is for, the key, CRC-16
@@ -26,7 +26,7 @@ def creds(path: str) -> tuple[bytes, Callable[[str], bytes]]:
 
     UsageError where the file is missing, others may read it, or it is no such file.
     """
-    text = _own(path) or ""
+    text = _own(path)
     token, seed = _section(text, "NATS USER JWT"), _section(text, "USER NKEY SEED")
     if not token or not seed:
         raise UsageError(path, "is no .creds file of a user", "nsc generate creds")
@@ -80,16 +80,11 @@ def tls_context(ca: str, certificate: str, key: str) -> ssl.SSLContext:
     return context
 
 
-def _own(path: str) -> str | None:
-    """The text of a file that is the user's own. UsageError."""
+def _own(path: str) -> str:
+    """The text of a file that is the user's own. UsageError, Damaged."""
     if not path.startswith("/"):
         raise UsageError(path or "nats_key", "is not an absolute path", "/etc/nats/ralf.creds")
-    try:
-        found = registry.read(Path(path))
-    except UsageError:
-        raise
-    except RalfError as error:
-        raise UsageError(path, error.what, error.hint) from None
+    found = registry.read(Path(path))
     if found is None:
         raise UsageError(path, "is not there", "config.local.yaml names it")
     return found

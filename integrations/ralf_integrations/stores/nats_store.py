@@ -38,8 +38,17 @@ from urllib.parse import quote, unquote
 from uuid import uuid4
 
 from ralf.errors import BlobNotFound, Conflict, Damaged, DamagedBlob, DamagedJournal, UnknownToken, UsageError
-from ralf.storage.journal import Blob, Digest, Entry, Token, Written
-from ralf.text import cleaning
+from ralf.storage.journal import (
+    Blob,
+    Digest,
+    Entry,
+    Token,
+    Written,
+    check_digest,
+    check_record,
+    check_stream,
+    is_stream,
+)
 from ralf_integrations.stores.encryption import Cipher
 from ralf_integrations.stores.nats_leases import SECONDS, NatsLeases
 from ralf_integrations.stores.nats_link import Address, Link, call, link_to
@@ -52,13 +61,9 @@ _NUMBER, _BASE, _RESTART = "Ralf-Number", "Ralf-Base", "Ralf-Restart"
 
 _SIZE = "Ralf-Size"  # of a blob
 
-_DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
-
 _PROJECT = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}[A-Za-z0-9])?", re.ASCII)
 
 _TOKEN = re.compile(r"([1-9][0-9]{0,18})\.([1-9][0-9]{0,18})", re.ASCII)
-
-_LONGEST_ID = 200  # characters
 
 _NAME = 32  # hexadecimal digits of what stands for an id
 
@@ -128,10 +133,10 @@ class NatsStore:
         return self._opened(f"RALF_LEASES-{self._project}", f"ralf-leases.{self._project}", ends=True)
 
     def _opened(self, name: str, root: str, *, ends: bool = False) -> Log:
-        link, known = self._own_link or link_to(self.address), (name, self._replicas, self._cipher.id)
-        if known not in link.kept:
-            link.kept[known] = Log(link, name, root, self._replicas, self._cipher.id, ends=ends)
-        found: Log = link.kept[known]
+        link, key = self._own_link or link_to(self.address), self._cipher.id
+        found: Log = link.kept.setdefault(
+            (name, self._replicas, key), Log(link, name, root, self._replicas, key, ends=ends)
+        )
         return found
 
     # ---- streams ----
@@ -139,9 +144,7 @@ class NatsStore:
     @call
     def append(self, stream: str, record: bytes, *, id: str, after: Token | None, is_new: bool = False) -> Token:  # noqa: A002
         log, subject = self.log, self._subject(stream)
-        _check_record(stream, record)
-        if not 0 < len(id) <= _LONGEST_ID:
-            raise UsageError(stream, f"an id has 1 to {_LONGEST_ID} characters, this one {len(id)}")
+        check_record(stream, record, id)
         head: _Head = log.kept.get(subject, _Head())
         while True:
             if head.token != after:
@@ -255,7 +258,7 @@ class NatsStore:
         log, folder = self.log, prefix.rpartition("/")[0]
         subjects = log.subjects(f"{log.subject('s', folder)}.>" if folder else f"{log.root}.s.>")
         names = [log.name_of("s", subject) for subject in subjects]
-        return iter([name for name in names if name.startswith(prefix) and _is_stream(name)])
+        return iter([name for name in names if name.startswith(prefix) and is_stream(name)])
 
     @call
     def entry(self, stream: str, token: Token) -> Entry:
@@ -292,7 +295,7 @@ class NatsStore:
             if not wanted or found[: len(wanted)] != wanted:  # else it was done, and the answer was lost
                 wanted = [(entry.id, change(entry)) for entry in entries]
                 for _, record in wanted:
-                    _check_record(stream, record)
+                    check_record(stream, record)
                 count = sum(new != old for new, old in zip(wanted, found, strict=True))
                 if count and not self._restarted(stream, head, wanted):
                     continue
@@ -400,23 +403,12 @@ class NatsStore:
     # ---- subjects ----
 
     def _blob_subject(self, digest: Digest) -> str:
-        if not _DIGEST.fullmatch(digest):
-            raise UsageError(ascii(digest), "not a digest")
+        check_digest(digest)
         return f"{self.log.root}.b.{self._cipher.name('blob', digest)}"
 
     def _subject(self, stream: str) -> str:
-        if not _is_stream(stream):
-            raise UsageError(ascii(stream), "refused as a stream name")
+        check_stream(stream)
         return self.log.subject("s", stream)
-
-
-def _is_stream(name: str) -> bool:
-    return all(map(cleaning.is_valid, name.split("/")))
-
-
-def _check_record(stream: str, record: bytes) -> None:
-    if b"\n" in record:
-        raise UsageError(stream, "a record is one line")
 
 
 def _base(message: Message) -> int:
