@@ -64,7 +64,9 @@ def test_a_hostile_server_comes_to_one_error_in_time_without_a_word_of_its_own(t
     with hostile_server.serving(kind, heard) as port:
         pointed(tmp_path, port)
         ran = decided(tmp_path)
-    ran.complains(5 if kind != "words" else 1, f"nats://127.0.0.1:{port}")
+    servers = f"nats://127.0.0.1:{port}"
+    status, where = {"words": (1, servers), "five megabytes": (2, "RALF-tide")}.get(kind, (5, servers))
+    ran.complains(status, where)
     assert not [word for word in hostile_server.WORDS if word in ran.out + ran.err]
     assert len(ran.err) < 1_000
     assert not any(b"CONNECT" in told for told in heard)
@@ -97,8 +99,21 @@ def test_words_are_given_back_to_whoever_has_another_key(servers: natskit.Server
             registry.update(root, key=key)
     assert decided(tmp_path / "here").status == 0
     ran = decided(tmp_path / "there")
-    ran.complains(2, "ralf.keyed.s.routes.api", "another key")
+    ran.complains(2, "RALF-keyed", "another key")
     assert f"not recorded: {SAID}" in ran.err
+
+
+@pytest.mark.ci
+def test_lists_of_what_another_key_wrote_say_so_and_hint_at_the_key(servers: natskit.Servers, tmp_path: Path) -> None:
+    for name in ("here", "there"):
+        root = tmp_path / name
+        root.mkdir()
+        chosen(root, servers, "listed")
+    registry.update(tmp_path / "there", key="0f" * 32)
+    assert decided(tmp_path / "here").status == 0
+    for words in (("list",), ("run", "list")):
+        asked = command.run(*words, cwd=tmp_path / "there", env=storekit.environment(tmp_path))
+        asked.complains(2, "RALF-listed", "another key", "copy the keys")
 
 
 @pytest.mark.ci

@@ -437,7 +437,8 @@ def test_a_project_that_names_servers_keeps_its_journal_there(servers: natskit.S
     chosen(tmp_path, servers, "chosen")
     ralf.record_decision("tide", "We keep the old columns", root=tmp_path)
     assert not (context_of(tmp_path) / "journal").exists()
-    assert list(NatsStore(servers.address, "chosen", replicas=1, key=natskit.KEY).streams("routes/")) == ["routes/tide"]
+    key = bytes.fromhex(registry.find(tmp_path).key)  # type: ignore[union-attr]
+    assert list(NatsStore(servers.address, "chosen", replicas=1, key=key).streams("routes/")) == ["routes/tide"]
     assert "old columns" in ralf.get_context("tide", root=tmp_path).render()
 
 

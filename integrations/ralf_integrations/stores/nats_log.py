@@ -302,14 +302,21 @@ class Log:
 
     # ---- the stream itself ----
 
-    def _make_sure(self) -> None:
-        """Make the stream where it is not there. UsageError where it would not keep what is put into it."""
-        while not self._is_known:
-            try:
+    def is_there(self) -> bool:
+        """Whether there is such a stream. UsageError where it would not keep what is put into it, or is of another
+        key.
+        """
+        try:
+            if not self._is_known:
                 self._check(self._repeated(lambda client: client.jetstream().stream_info(self.name)).config)
                 self._is_known = True
-            except NotFoundError:
-                self._make()
+        except NotFoundError:
+            return False
+        return True
+
+    def _make_sure(self) -> None:
+        while not self.is_there():
+            self._make()
 
     def _make(self) -> None:
         config = StreamConfig(

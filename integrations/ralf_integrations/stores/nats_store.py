@@ -256,6 +256,8 @@ class NatsStore:
     @call
     def streams(self, prefix: str) -> Iterator[str]:
         log, folder = self.log, prefix.rpartition("/")[0]
+        if not log.is_there():
+            return iter(())
         subjects = log.subjects(f"{log.subject('s', folder)}.>" if folder else f"{log.root}.s.>")
         names = [log.name_of("s", subject) for subject in subjects]
         return iter([name for name in names if name.startswith(prefix) and is_stream(name)])
