@@ -166,6 +166,7 @@ def test_what_was_appended_before_a_kill_is_there(store: RalfSessionStore, tmp_p
     assert not verify(root=tmp_path).damaged
 
 
+@pytest.mark.ci(seconds=4)
 @pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="the kernel does not count what a process reads")
 def test_appending_to_a_long_session_reads_and_writes_no_more_than_to_a_short_one(tmp_path: Path) -> None:
     store, numbers = RalfSessionStore(tmp_path), itertools.count()
@@ -184,7 +185,7 @@ def test_appending_to_a_long_session_reads_and_writes_no_more_than_to_a_short_on
     grow(60)
     short = cost()
     grow(300)
-    assert cost() < short + 300 * 24 + 1_024  # the index of ids has 24 bytes for each append at most
+    assert cost() < short + 4 * 16_384  # pages of the index; the journal has grown by 3 MB
 
 
 def _moved() -> int:

@@ -28,6 +28,14 @@ def test_it_is_a_session_of_the_framework_and_knows_its_settings(tmp_path: Path)
     assert asyncio.run(session.get_items(1)) == [said("c")]
 
 
+def test_settings_may_be_a_dict_of_what_the_framework_knows(tmp_path: Path) -> None:
+    session = RalfSession("s-1", tmp_path, session_settings={"limit": 2})
+    asyncio.run(session.add_items([said("a"), said("b"), said("c")]))
+    assert asyncio.run(session.get_items()) == [said("b"), said("c")]
+    with pytest.raises(TypeError, match="most"):
+        RalfSession("s-1", tmp_path, session_settings={"most": 2})
+
+
 def test_a_run_goes_on_with_what_an_earlier_process_had_said(tmp_path: Path) -> None:
     """The example, with a real `Runner`; the model answers by a script and records what it is asked."""
     from agents.models.interface import Model
@@ -49,6 +57,11 @@ def test_a_run_goes_on_with_what_an_earlier_process_had_said(tmp_path: Path) -> 
 
     agents.set_tracing_disabled(True)
     ask = runpy.run_path(str(storekit.SOURCE / "examples" / "openai_agents_session.py"))["ask"]
+    assert (
+        asyncio.run(ask(RalfSession("user-2", tmp_path, session_settings={"limit": 1}), "Hm?", Scripted()))
+        == "answer 1"
+    )
+    asked.clear()
     for number, text in enumerate(("The gauge reads 412 cm.", "What did it read?"), start=1):
         assert asyncio.run(ask(RalfSession("user-1", tmp_path), text, Scripted())) == f"answer {number}"
     assert [one.get("content") for one in asked[1] if one.get("role") == "user"] == [

@@ -156,7 +156,8 @@ class Planter:
 
         for start, more in ((0, ""), (1, "x" * 300_000)):
             stream = EntryStream(Project(self._root), f"sessions/s-{self._dice.randrange(10**9)}")
-            stream.append([{"text": self._text(batch[start::2]) + more}], lambda _: {"at": "2026-03-01T08:00:00.000Z"})
+            made = {"at": "2026-03-01T08:00:00.000Z"}, [{"text": self._text(batch[start::2]) + more}]
+            stream.append(lambda _, made=made: made)
 
     def task(self, batch: Sequence[str]) -> None:
         """Titles and texts of tasks."""

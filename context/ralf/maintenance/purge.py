@@ -30,6 +30,8 @@ LEAST = 12
 
 _CUT = "…"
 
+_BYTES = {"text", "size"}  # the keys of bytes as an agent framework's saver puts them into a record
+
 _IGNORED = regex(r"""[\s*_`~>#|+\-"'\\]+""")
 
 _ESCAPE = (
@@ -109,12 +111,22 @@ class Wording:
         return text
 
     def taken_out(self, tree: Any) -> Any:
-        """A plain tree without the words, keys included."""
+        """A plain tree without the words, keys included. Bytes that stand in it as text keep their length, which may
+        stand in them.
+        """
         if isinstance(tree, str):
             return self.without(tree)
         if isinstance(tree, dict):
+            if tree.keys() == _BYTES:
+                return tree | {"text": self._blanked(str(tree["text"]))}
             return {self.without(key): self.taken_out(value) for key, value in tree.items()}
         return [self.taken_out(inner) for inner in tree] if isinstance(tree, list) else tree
+
+    def _blanked(self, text: str) -> str:
+        for first, last in reversed(self.spans(text)):
+            size = len(text[first:last].encode("utf-8", "surrogateescape"))
+            text = f"{text[:first]}{'*' * size}{text[last:]}"
+        return text
 
     def masked(self, content: bytes) -> bytes:
         """The bytes of a file without the words: of lines of JSON, in each string; of any other text, in the whole."""
@@ -139,7 +151,7 @@ class Wording:
 
 def line_of(tree: Any) -> bytes:
     """A tree as a line of JSON, without the line break."""
-    return json.dumps(tree, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    return json.dumps(tree, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace")
 
 
 def is_telling(text: str, words: int = 3) -> bool:

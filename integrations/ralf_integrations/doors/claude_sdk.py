@@ -18,17 +18,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ralf import project as projects
+from ralf.document.record import Record
+from ralf.document.rows import Rows
+from ralf.document.state import State
 from ralf.errors import TranscriptChanged, TranscriptNotFound, UsageError
+from ralf.project import Project
 from ralf.storage import durable, files
 from ralf.text import cleaning
 from ralf_integrations.doors.entries import (
     EntryStream,
+    Made,
     Worker,
     delete,
     encoded,
     milliseconds,
     name_of,
-    prepare,
     stamp,
 )
 
@@ -40,7 +44,17 @@ T = TypeVar("T")
 
 _SESSIONS = "sessions/"
 _MAIN = "main"
+_BATCH = "batch/"  # begins the keys of rows
 _LEFT = 3_600  # seconds after which an export that a killed process left is removed
+
+
+class _Session(EntryStream):
+    """The stream of a session, or of one of its sub-agents: it knows the batches that it has."""
+
+    def fold(self, rows: Rows, record: Record) -> None:
+        """See `EntryStream.fold`."""
+        if "batch" in record.body:
+            rows.put(_BATCH + record.body["batch"], 1)
 
 
 class RalfSessionStore:
@@ -60,7 +74,6 @@ class RalfSessionStore:
     def __init__(self, root: str | os.PathLike[str] | None = None, *, project_key: str | None = None) -> None:
         self._project = projects.find(root)
         self._project_key = project_key
-        self._streams: dict[str, EntryStream] = {}
         self._writer = Worker("ralf-sessions")  # writes in the order of the calls
 
     # ---- the SDK's protocol ----
@@ -123,7 +136,7 @@ class RalfSessionStore:
         """
         from ralf.checkpointing.flow import checkpoint
 
-        prepare(self._project)
+        self._project.once(Project.prepare)
         above = self._project.cache / "exports"
         self._project.make_room(above / "-", prepare=True)
         _remove_left(above)
@@ -165,28 +178,28 @@ class RalfSessionStore:
 
     def _append(self, key: Mapping[str, Any], entries: list[Any]) -> None:
         stream, subpath = self._stream(key), key.get("subpath") or ""
+        digest = hashlib.sha256(encoded(entries)).hexdigest()[:40] if any(map(_id, entries)) else ""
 
-        def fields(before: Mapping[str, Any] | None) -> Mapping[str, Any]:
-            made = {
-                "project": self._key(key["project_key"]),
-                "session": key["session_id"],
-                **({"subpath": subpath} if subpath else {}),
-                "at": stamp(before),
-            }
-            return made if subpath else {**made, "summary": _folded(key, before, entries)}
+        def made(state: State) -> Made | None:
+            is_retry = digest and state.rows.one(_BATCH + digest) is not None
+            new = [entry for entry in entries if not _id(entry)] if is_retry else entries
+            if not new:
+                return None
+            before = stream.record(state.token) if state.token is not None else None
+            fields = {"project": self._key(key["project_key"]), "session": key["session_id"], "at": stamp(before)}
+            if digest and not is_retry:
+                fields["batch"] = digest
+            if subpath:
+                return {**fields, "subpath": subpath}, new
+            return {**fields, "summary": _folded(key, before, new)}, new
 
-        has_ids = any(map(_id, entries))
-        id_ = f"batch-{hashlib.sha256(encoded(entries)).hexdigest()[:40]}" if has_ids else ""
-        if not stream.append(entries, fields, id=id_):  # a retry: these entries are there, but for those without id
-            entries = [entry for entry in entries if not _id(entry)]
-            if entries:
-                stream.append(entries, fields)
+        stream.append(made)
 
     def _entries(self, stream: EntryStream) -> Iterator[Any]:
         """The entries of a stream, each uuid once: other batches may have brought it before."""
         seen = set()
-        for record in stream.read():
-            for entry in record.entries:
+        for body in stream.records():
+            for entry in stream.entries(body):
                 id_ = _id(entry)
                 if id_ not in seen:
                     yield entry
@@ -211,13 +224,13 @@ class RalfSessionStore:
         return self._opened(folder + (name_of(subpath) if subpath else _MAIN))
 
     def _opened(self, name: str) -> EntryStream:
-        return self._streams.setdefault(name, EntryStream(self._project, name))
+        return _Session(self._project, name)
 
     def _subs(self, key: Mapping[str, Any]) -> Iterator[tuple[str, EntryStream]]:
         """The sub-agents of a session: subpath and stream."""
         folder = self._folder(key["project_key"], key["session_id"])
         for name in sorted(self._project.store.streams(folder)):
-            _, fields = self._opened(name).newest()
+            fields = self._opened(name).newest()
             if fields is not None and fields.get("subpath"):
                 yield fields["subpath"], self._opened(name)
 
@@ -226,7 +239,7 @@ class RalfSessionStore:
         for name in self._project.store.streams(f"{_SESSIONS}{name_of(self._key(project_key))}/"):
             if name.endswith(f"/{_MAIN}"):
                 with suppress(UsageError):  # not this user's: to load it says so
-                    _, fields = self._opened(name).newest()
+                    fields = self._opened(name).newest()
                     if fields is not None:
                         yield fields
 
@@ -234,7 +247,7 @@ class RalfSessionStore:
         """The project key of a stored session."""
         end = f"/{name_of(session_id)}/{_MAIN}"
         names = [name for name in self._project.store.streams(_SESSIONS) if name.endswith(end)]
-        found = [str(fields["project"]) for name in names if (fields := self._opened(name).newest()[1]) is not None]
+        found = [str(fields["project"]) for name in names if (fields := self._opened(name).newest()) is not None]
         wanted = self._key(project_key) if project_key is not None else self._project_key
         chosen = [each for each in found if wanted is None or each == wanted]
         if not chosen:

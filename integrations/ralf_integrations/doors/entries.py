@@ -1,23 +1,31 @@
 """Streams of entries: JSON values that a framework stores and gets back equal, whatever they hold.
 
-Entries are opaque: they are neither redacted nor indexed, and no other command prints them. A record holds the entries
-of one call and the fields that its door adds; entries of more than `INLINE` bytes go into a blob that the record names.
+A stream is a document that has no file: a journal, and rows of the index, which hold ids and places alone. Entries are
+opaque: they are neither redacted nor indexed, and no other command prints them. A record holds the entries of one call
+and the fields that its door adds; entries of more than `INLINE` bytes go into a blob that the record names.
 """
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import os
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple, TypeVar
+from functools import lru_cache
+from typing import Any, TypeVar, cast
 
+from ralf.document.family import Family
+from ralf.document.index import NAME, Index, Unusable, using
+from ralf.document.record import Record
+from ralf.document.rows import Rows
+from ralf.document.state import State, caught_up
 from ralf.errors import (
     MEND_JOURNAL,
     BlobNotFound,
@@ -36,7 +44,13 @@ from ralf.text import cleaning
 
 T = TypeVar("T")
 
-INLINE = 256 << 10
+Body = Mapping[str, Any]
+"""What a record says: the fields that its door has added, `place` (its own in the stream), and its entries."""
+
+Made = tuple[Mapping[str, Any], Sequence[Any]]
+"""The fields and the entries of a record that is to be appended."""
+
+INLINE = 64 << 10
 """Bytes of entries that a record holds itself."""
 
 _VERSION = 1
@@ -44,16 +58,11 @@ _KEPT = 40  # characters of a name that stay readable
 _MOST_TRIES = 1_000  # each means that another writer has appended
 _EPOCH, _MILLISECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
 _COMING = 60  # seconds after a blob was put in which its record may still be appended
+_GONE = b'{"kind":"gone"}'  # stands in the place of a record that was removed
+_WRITTEN = ("v", "place", "entries", "blob", "size")  # in a body, and not of its door
 
 
-class Record(NamedTuple):
-    """A record of a stream: its place, what its door says of it, and its entries."""
-
-    token: Token
-    fields: Mapping[str, Any]
-    entries: list[Any]
-
-
+@lru_cache(maxsize=1_000)
 def name_of(text: str) -> str:
     """A part of a stream's name for any text: readable, and different for different texts, whatever their case."""
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
@@ -64,10 +73,23 @@ def name_of(text: str) -> str:
 
 def encoded(value: Any) -> bytes:
     """A JSON value as one line of UTF-8. TypeError and ValueError for what JSON cannot hold."""
-    try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
-    except UnicodeEncodeError:  # half of a surrogate pair: JSON has an escape for it, UTF-8 nothing
-        return json.dumps(value, separators=(",", ":")).encode()
+    # Half of a surrogate pair, for which UTF-8 has nothing, becomes its escape in JSON.
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace")
+
+
+def packed(data: bytes) -> dict[str, Any]:
+    """Bytes as a JSON value: as text, in which a forget finds words, unless that takes more than twice the room."""
+    text = data.decode("utf-8", "surrogateescape")
+    if len(text.encode("utf-8", "backslashreplace")) <= 2 * len(data):
+        return {"text": text, "size": len(data)}
+    return {"base64": base64.b64encode(data).decode(), "size": len(data)}
+
+
+def unpacked(value: Mapping[str, Any]) -> bytes:
+    """The bytes of such a value."""
+    if "text" in value:
+        return str(value["text"]).encode("utf-8", "surrogateescape")
+    return base64.b64decode(value["base64"])
 
 
 def stamp(before: Mapping[str, Any] | None = None) -> str:
@@ -83,117 +105,60 @@ def milliseconds(at: str) -> int:
     return (datetime.fromisoformat(at) - _EPOCH) // _MILLISECOND
 
 
+def fields_of(body: Body) -> dict[str, Any]:
+    """The fields that a door has added to a record."""
+    return {name: value for name, value in body.items() if name not in _WRITTEN}
+
+
 class EntryStream:
-    """One stream of entries of a project.
+    """One stream of entries of a project; a family of documents whose rows are those of `fold`.
 
     Errors of all methods: Busy (other writers are faster), DamagedJournal, DamagedBlob, UsageError (records that came
     with a repository or from another user; no folder for this user's keys), OSError. They name the stream, never what
     an entry says.
     """
 
+    layout = 0  # it has no file
+
     def __init__(self, project: Project, name: str) -> None:
         self.name = name
         self._project = project
         self._store = project.store
-        self._newest: tuple[Token, Mapping[str, Any]] | None = None
-
-    # ---- writing ----
-
-    def append(
-        self,
-        entries: Sequence[Any],
-        fields: Callable[[Mapping[str, Any] | None], Mapping[str, Any]],
-        *,
-        id: str = "",  # noqa: A002
-    ) -> bool:
-        """Append one record, durable when this returns; False if a record of this id was there before.
-
-        fields  told the fields of the newest record, None for an empty stream; returns those of this one. Called again
-                if another writer appends first, so reading, deriving and writing are one step
-        id      a record lands once per id, across processes; "": a new one
-        """
-        for _ in range(_MOST_TRIES):
-            head, before = self.newest()
-            try:
-                return self.append_after(head, entries, fields(before), id=id)
-            except Conflict:
-                continue
-        raise Busy(self.name, "other writers append faster", "try again")
-
-    def append_after(
-        self,
-        head: Token | None,
-        entries: Sequence[Any],
-        fields: Mapping[str, Any],
-        *,
-        id: str = "",  # noqa: A002
-    ) -> bool:
-        """Append one record after the head that the caller saw; Conflict if another writer was first. See `append`."""
-        prepare(self._project)
-        is_new, id = not id, id or f"entries-{uuid.uuid4().hex}"  # noqa: A001
-        record, body = {"v": _VERSION, **fields}, encoded(entries)
-        if len(body) > INLINE:
-            # The first line makes the blob this record's own: no other record names it, so it can go with the record.
-            own = {"stream": self.name, "id": id}
-            digest = self._store.put_blob(encoded(value) + b"\n" for value in (own, *entries))
-            line = encoded({**record, "blob": digest, "size": len(body)})
-        else:
-            line = b'%s,"entries":%s}' % (encoded(record)[:-1], body)
-        token = self._store.append(self.name, line, id=id, after=head, is_new=is_new)
-        if token == head or not self._is_ours(token, line):
-            return False
-        self._newest = token, record
-        return True
-
-    def _is_ours(self, token: Token, line: bytes) -> bool:
-        """Whether the record at a place, which is not the head that was seen, is the one that was just appended."""
-        if self._store.head(self.name) == token:  # an older record is not the newest
-            return True
-        try:
-            return self._store.entry(self.name, token).record == line
-        except UnknownToken:  # rewritten or dropped since
-            return True
-
-    def drop(self) -> None:
-        """Delete the stream and the blobs that it names: see `delete`."""
-        token: Token | None = None
-        while (head := self._store.head(self.name)) not in (None, token):  # entries may arrive meanwhile
-            for entry in self._store.read(self.name):
-                token = entry.token
-                if (digest := _tree(self.name, entry).get("blob")) is not None:
-                    self._store.drop_blob(str(digest))  # first: a deletion that breaks off finds it by the record
-        if head is not None:
-            self._store.drop(self.name)
-        self._newest = None
 
     # ---- reading ----
 
-    def newest(self) -> tuple[Token | None, Mapping[str, Any] | None]:
-        """The place of the newest record and its fields; None for an empty stream. Its cost does not grow."""
+    def read(self, work: Callable[[State], T]) -> T:
+        """What `work` says of the state of the stream; asked again where the stream is rewritten meanwhile."""
         for _ in range(_MOST_TRIES):
-            head = self._store.head(self.name)
-            if head is None:
-                return None, None
-            known = self._newest  # another thread may change it
-            if known is None or known[0] != head:
-                try:
-                    known = head, self._parsed(self._store.entry(self.name, head))
-                except UnknownToken:  # rewritten or dropped since
-                    continue
-                self._newest = known
-            return known
+            with suppress(UnknownToken), using(self._project.room_for(NAME)) as index:
+                state = self._state(index)
+                found = work(state)
+                state.keep(self.name, index)
+                return found
         raise Busy(self.name, "is rewritten again and again", "try again")
 
-    def read(self, *, after: Token | None = None) -> Iterator[Record]:
-        """The records after a place, or all, oldest first. UnknownToken if the place is gone."""
-        for entry in self._store.read(self.name, after=after):
-            fields = self._parsed(entry)
-            yield Record(entry.token, fields, self._entries(fields))
+    def records(self) -> Iterator[Body]:
+        """All records, oldest first."""
+        self._check()
+        return (self.body(entry) for entry in self._store.read(self.name))
 
-    def _entries(self, fields: Mapping[str, Any]) -> list[Any]:
-        digest = fields.get("blob")
+    def record(self, place: Token) -> Body:
+        """The record at a place. UnknownToken where it is gone."""
+        return self.body(self._store.entry(self.name, place))
+
+    def newest(self) -> Body | None:
+        """The newest record, None for an empty stream. Its cost does not grow."""
+        entry = self._store.newest(self.name)
+        if entry is None:
+            self._check()
+            return None
+        return self.body(entry)
+
+    def entries(self, body: Body) -> list[Any]:
+        """The entries of a record, wherever they lie."""
+        digest = body.get("blob")
         if digest is None:
-            return list(fields.get("entries", ()))
+            return list(body.get("entries", ()))
         try:
             with self._store.open_blob(str(digest)) as file:
                 lines = file.read().split(b"\n")[1:-1]
@@ -201,11 +166,97 @@ class EntryStream:
             raise DamagedBlob(self.name, f"the entries of a record are gone: {error.what}", MEND_JOURNAL) from error
         return [json.loads(line) for line in lines]
 
-    def _parsed(self, entry: Entry) -> Mapping[str, Any]:
-        tree = _tree(self.name, entry)
-        if tree["v"] > _VERSION:
+    def body(self, entry: Entry) -> Body:
+        """What the record in an entry says."""
+        try:
+            tree = dict(json.loads(entry.record))
+            version = int(tree.get("v", _VERSION))
+        except MALFORMED as error:
+            what = f"a record does not hold entries: {type(error).__name__}"
+            raise DamagedJournal(self.name, what, MEND_JOURNAL) from None
+        if version > _VERSION:
             raise UsageError(self.name, "holds entries of a later version of ralf", "update ralf")
-        return tree
+        return tree | {"place": entry.token}
+
+    def decoded(self, _: str, entry: Entry) -> Record:
+        """See `Family.decoded`."""
+        body = self.body(entry)
+        return Record(0, str(body.get("at", "")), body)
+
+    def fold(self, rows: Rows, record: Record) -> None:
+        """See `Family.fold`. Rows hold ids and places, and none of the entries."""
+
+    def _state(self, index: Index | None) -> State:
+        state = caught_up(cast("Family", self), self._store, self.name, index)
+        if state.token is None:
+            self._check()
+        return state
+
+    def _check(self) -> None:
+        """UsageError where the records are not this user's: a store reads such a stream as empty."""
+        if self._store.is_foreign(self.name):
+            raise UsageError(self.name, "your ralf did not write its records: they are not read", "ralf context trust")
+
+    # ---- writing ----
+
+    def append(self, make: Callable[[State], Made | None]) -> None:
+        """Append the record that `make` makes of the state, None for none; durable when this returns. Made anew where
+        another writer appends first: reading, deriving and writing are one step.
+        """
+        self._project.once(Project.prepare)
+        id_ = f"entries-{uuid.uuid4().hex}"
+        with using(self._project.room_for(NAME)) as index:
+            for _ in range(_MOST_TRIES):
+                state = self._state(index)
+                made = make(state)
+                if made is None:
+                    return
+                line = self._line(id_, *made)
+                try:
+                    token = self._store.append(self.name, line, id=id_, after=state.token, is_new=True)
+                except Conflict:
+                    continue
+                state.take(self.name, Entry(token, "", line))
+                state.keep(self.name, index)
+                return
+        raise Busy(self.name, "other writers append faster", "try again")
+
+    def _line(self, id_: str, fields: Mapping[str, Any], entries: Sequence[Any]) -> bytes:
+        begin, body = encoded({"v": _VERSION, **fields})[:-1], encoded(entries)
+        if len(body) <= INLINE:
+            return b'%s,"entries":%s}' % (begin, body)
+        # The first line makes the blob this record's own: no other record names it, so it can go with the record.
+        own = {"stream": self.name, "id": id_}
+        digest = self._store.put_blob(encoded(value) + b"\n" for value in (own, *entries))
+        return b'%s,"blob":"%s","size":%d}' % (begin, digest.encode(), len(body))
+
+    def remove(self, is_meant: Callable[[Body], bool]) -> None:
+        """Remove records; nothing of them is left on the disk."""
+        removed = []
+
+        def changed(entry: Entry) -> bytes:
+            body = self.body(entry)
+            if not is_meant(body):
+                return entry.record
+            removed.append(body)
+            return _GONE
+
+        self._store.replace(self.name, changed)
+        self._drop_blobs(removed)
+
+    def drop(self) -> None:
+        """Delete the stream and the blobs that it names: see `delete`."""
+        self._drop_blobs(self.records())  # first: a deletion that breaks off finds them by their records
+        self._store.drop(self.name)
+        with suppress(Unusable), using(self._project.room_for(NAME)) as index:
+            if index is not None:
+                with index.database() as database:
+                    database.execute("delete from row where name = ?", (self.name,))
+
+    def _drop_blobs(self, bodies: Iterable[Body]) -> None:
+        for body in bodies:
+            if "blob" in body:
+                self._store.drop_blob(str(body["blob"]))
 
 
 class Worker:
@@ -238,23 +289,3 @@ def delete(project: Project, streams: Sequence[EntryStream]) -> None:
             with suppress(Damaged, NotFound), project.store.open_blob(blob.digest) as file:
                 if file.read(max(map(len, begins))).startswith(begins):
                     project.store.drop_blob(blob.digest)
-
-
-def prepare(project: Project) -> None:
-    """Prepare the project's store for writing, once for this object. UsageError, OSError."""
-    project.once(_prepared)
-
-
-def _prepared(project: Project) -> bool:
-    project.prepare()
-    return True
-
-
-def _tree(stream: str, entry: Entry) -> dict[str, Any]:
-    try:
-        tree = dict(json.loads(entry.record))
-        tree["v"] = int(tree["v"])
-    except MALFORMED as error:
-        what = f"a record does not hold entries: {type(error).__name__}"
-        raise DamagedJournal(stream, what, MEND_JOURNAL) from None
-    return tree

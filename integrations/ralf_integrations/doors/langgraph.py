@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-import threading
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, TypeVar, cast
+from functools import lru_cache
+from operator import itemgetter
+from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -31,72 +32,119 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from ralf import project as projects
-from ralf.agent import contents
+from ralf.document.index import close_idle
+from ralf.document.record import Record
+from ralf.document.rows import Rows
+from ralf.document.state import State
 from ralf.errors import Conflict, UsageError
-from ralf.storage.journal import Entry, Token
+from ralf.storage.journal import Digest, Entry, Token
 from ralf.transcripts.events import named_digests
-from ralf_integrations.doors.entries import name_of, prepare, stamp
-from ralf_integrations.doors.graph_index import GraphIndex, Pending
-from ralf_integrations.doors.graph_records import (
-    GONE,
-    CheckpointRecord,
-    GraphRecord,
-    Typed,
-    Write,
-    WritesRecord,
-    bytes_of_record,
-    record_of,
+from ralf_integrations.doors.entries import (
+    Body,
+    EntryStream,
+    Made,
+    delete,
+    fields_of,
+    name_of,
+    packed,
+    stamp,
+    unpacked,
 )
 
 STREAMS = "graphs/"
 
+_FORKS = ("update", "fork")  # sources of checkpoints that somebody asked for beside those that continue a thread
+
 _FIRST_STEP = -1  # of the checkpoint with which LangGraph begins a thread
 
-_MOST_RECENT = 8  # records, of at most INLINE bytes a value, that are kept in memory: the next call asks for them
+_MOST_RECENT = 8  # records that are kept in memory: the next call asks for them
 
-_TRIES = 1_000  # appends beside other writers of the same thread
+_BETWEEN = "\x1f"  # the parts of a row's key
 
-T = TypeVar("T")
+_LOOK = "look at graph.get_state(config) first: it shows what the other writer did"
+
+
+class Thread(EntryStream):
+    """The stream of a thread: its checkpoints, and the writes that wait at them. Rows, by namespace and id:
+
+    checkpoint  id, namespace and place of a checkpoint
+    newest      the id of the newest checkpoint of a namespace
+    child       the id of the first checkpoint that continues another one and is no fork
+    write       of a waiting write: path, task, number among those of the task, its record's place, which entry it is
+    """
+
+    def body(self, entry: Entry) -> Body:
+        """See `EntryStream.body`; of a record of before there were `entries`, as one of today."""
+        body = dict(super().body(entry))
+        if "value" in body:
+            body["entries"] = [body.pop("value")]
+        if "writes" in body:
+            body["entries"] = body.pop("writes")
+        return body
+
+    def fold(self, rows: Rows, record: Record) -> None:
+        """See `EntryStream.fold`."""
+        body = record.body
+        if body["kind"] == "checkpoint":
+            ns, id_, place = body["ns"], body["id"], body["place"]
+            rows.put(_key("checkpoint", ns, id_), [id_, ns, place])
+            rows.put(_key("newest", ns), max(id_, rows.one(_key("newest", ns)) or ""))
+            child = _key("child", ns, body["parent"])
+            if body["metadata"].get("source") not in _FORKS and rows.one(child) is None:
+                rows.put(child, id_)
+        elif body["kind"] == "writes":
+            numbers = body.get("numbers") or [number for number, *_ in body["entries"]]
+            for at, number in enumerate(numbers):
+                key = _key("write", body["ns"], body["id"], body["task"], str(number))
+                if body["replaces"] or rows.one(key) is None:
+                    rows.put(key, [body["path"], body["task"], number, body["place"], at])
+
+
+def _awaited(name: str) -> Any:
+    """The awaited form of a method of a saver."""
+
+    async def method(self: RalfSaver, *given: Any, **named: Any) -> Any:
+        return await asyncio.to_thread(getattr(self, name), *given, **named)
+
+    method.__doc__ = f"See `{name}`."
+    return method
 
 
 class RalfSaver(BaseCheckpointSaver[int]):
-    """A saver of checkpoints; threads may share one, processes each have their own.
+    """A saver of checkpoints; threads may share one, and processes, forked ones too.
 
     root  the project directory; see `ralf.project.find`
 
     Contents are kept as they are, unredacted: a graph must get back its own bytes. They lie in files of this user's
-    alone, and are never searched or shown. Methods raise what the store does: Conflict, Busy, Damaged, OSError.
+    alone, and are never searched or shown. Methods raise what the store does: Conflict, Busy, Damaged, UsageError,
+    OSError.
     """
 
     def __init__(self, root: str | os.PathLike[str] | None = None, *, serde: SerializerProtocol | None = None) -> None:
         super().__init__(serde=serde)
         self._project = projects.find(root)
         self._store = self._project.store
-        self._index = GraphIndex(self._store, self._project.cache / "graphs" / "index.sqlite")
         self._visited: set[tuple[str, str, str]] = set()
-        self._recent: dict[tuple[str, Token], GraphRecord | None] = {}
-        self._lock = threading.Lock()
+        self._recent = lru_cache(maxsize=_MOST_RECENT)(self._record)
 
     def close(self) -> None:
         """Close the index; a later call opens it again."""
-        self._index.close()
+        close_idle()
 
     # ---- reading ----
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """The checkpoint that a configuration names, or the newest one of its thread; None where there is none."""
-        stream, ns, id_ = _place_of(config)
-        with self._index.of(stream) as view:
-            found = view.checkpoint(stream, ns, id_)
-            if found is None:
-                return None
-            if id_ and view.checkpoint(stream, ns) != found:
-                self._visited.add((stream, ns, id_))  # time travel: what comes of it may fork the thread
-            pending = view.pending(found)
-        record = self._record(stream, found.token)
-        if not isinstance(record, CheckpointRecord):
-            return None  # deleted meanwhile
-        return self._tuple(stream, record, pending)
+        thread, ns, id_ = _place_of(config)
+
+        def found(state: State) -> CheckpointTuple | None:
+            newest = state.rows.one(_key("newest", ns))
+            if id_ and id_ != newest:
+                self._visited.add((thread, ns, id_))  # time travel: what comes of it may fork the thread
+            return self._tuple(stream, state.rows, ns, id_ or newest)
+
+        stream = self._thread(thread)
+        return stream.read(found)
 
     def list(
         self,
@@ -112,50 +160,61 @@ class RalfSaver(BaseCheckpointSaver[int]):
         before  only checkpoints before that one; limit: how many at most
         """
         named = config["configurable"] if config is not None else {}
-        streams = [_stream_of(named["thread_id"])] if named.get("thread_id") else [*self._own_streams()]
         until = before["configurable"].get("checkpoint_id") if before else None
+        streams = [self._thread(named["thread_id"])] if named.get("thread_id") else self._own_threads()
+        listed = [
+            (id_, ns, stream)
+            for stream in streams
+            for id_, ns, _ in stream.read(_checkpoints)
+            if id_ == (named.get("checkpoint_id") or id_) and ns == named.get("checkpoint_ns", ns)
+            if until is None or id_ < until
+        ]
         count = 0
-        with self._index.of(*streams) as view:
-            listed = view.listed(streams, named.get("checkpoint_ns"), named.get("checkpoint_id"), until)
-        for found in listed:
+        for id_, ns, stream in sorted(listed, key=itemgetter(0), reverse=True):
             if limit is not None and count >= limit:
                 return
-            record = self._record(found.stream, found.token)
-            if isinstance(record, CheckpointRecord) and _fits(record.metadata, filter):
+            found = self._found(stream, ns, id_)
+            if found is not None and (filter or {}).items() <= found.metadata.items():
                 count += 1
-                with self._index.of(found.stream) as view:
-                    pending = view.pending(found)
-                yield self._tuple(found.stream, record, pending)
+                yield found
 
-    def _tuple(self, stream: str, record: CheckpointRecord, waiting: Sequence[Pending]) -> CheckpointTuple:
-        pending = []
-        for one in waiting:
-            if isinstance(writes := self._record(stream, one.token), WritesRecord):
-                write = writes.writes[one.place]
-                pending.append((one.task, write.channel, self._value(write.value)))
+    def _found(self, stream: EntryStream, ns: str, id_: str) -> CheckpointTuple | None:
+        return stream.read(lambda state: self._tuple(stream, state.rows, ns, id_))
+
+    def _tuple(self, stream: EntryStream, rows: Rows, ns: str, id_: str | None) -> CheckpointTuple | None:
+        row = rows.one(_key("checkpoint", ns, id_)) if id_ else None
+        if row is None or id_ is None:
+            return None
+        body = self._recent(stream.name, row[2])
+        writes = []
+        for _, task, _, place, at in sorted(row for _, row in rows.under(_key("write", ns, id_, ""))):
+            _, channel, *value = stream.entries(self._recent(stream.name, place))[at]
+            writes.append((task, channel, self._value(value)))
         return CheckpointTuple(
-            _config(record.thread, record.ns, record.id),
-            self._value(record.value),
-            cast(CheckpointMetadata, dict(record.metadata)),
-            _config(record.thread, record.ns, record.parent) if record.parent else None,
-            pending,
+            _config(body["thread"], ns, id_),
+            self._checkpoint(stream, body),
+            cast(CheckpointMetadata, dict(body["metadata"])),
+            _config(body["thread"], ns, body["parent"]) if body["parent"] else None,
+            writes,
         )
 
-    def _record(self, stream: str, token: Token) -> GraphRecord | None:
-        found = self._recent.get((stream, token))
-        if found is None:
-            found = record_of(stream, self._store.entry(stream, token))
-            self._remember(stream, token, found)
+    def _record(self, stream: str, place: Token) -> Body:
+        return Thread(self._project, stream).record(place)
+
+    def _checkpoint(self, stream: EntryStream, body: Body) -> Checkpoint:
+        [value] = stream.entries(body)
+        found: Checkpoint = self._value(value)
         return found
 
-    def _remember(self, stream: str, token: Token, record: GraphRecord | None) -> None:
-        with self._lock:
-            self._recent[stream, token] = record
-            while len(self._recent) > _MOST_RECENT:
-                del self._recent[next(iter(self._recent))]
-
-    def _value(self, value: Typed) -> Any:
-        return self.serde.loads_typed((value.type, contents.unpack(self._store, value.tree, STREAMS)))
+    def _value(self, value: Sequence[Any]) -> Any:
+        type_, tree = value
+        if "digests" not in tree:
+            return self.serde.loads_typed((type_, unpacked(tree)))
+        pieces = []  # of an earlier version
+        for digest in tree["digests"]:
+            with self._store.open_blob(digest) as file:
+                pieces.append(file.read())
+        return self.serde.loads_typed((type_, b"".join(pieces)))
 
     # ---- writing ----
 
@@ -171,32 +230,31 @@ class RalfSaver(BaseCheckpointSaver[int]):
         Conflict where another checkpoint continues that one already, and neither is a fork that somebody asked for: by
         `update_state`, or by going back to an older checkpoint.
         """
-        stream, ns, parent = _place_of(config)
-        thread = str(config["configurable"]["thread_id"])
-        record = CheckpointRecord(
-            thread=thread,
-            ns=ns,
-            id=checkpoint["id"],
-            parent=parent or "",
-            value=self._typed(checkpoint),
-            metadata=dict(get_serializable_checkpoint_metadata(config, metadata)),
-            at=stamp(),
-        )
+        thread, ns, parent = _place_of(config)
+        id_, parent = checkpoint["id"], parent or ""
+        is_fork = metadata.get("source") in _FORKS or (thread, ns, parent) in self._visited
+        begins_elsewhere = not parent and metadata.get("step") != _FIRST_STEP
+        fields = {
+            "kind": "checkpoint",
+            "thread": thread,
+            "ns": ns,
+            "id": id_,
+            "parent": parent,
+            "at": stamp(),
+            "metadata": dict(get_serializable_checkpoint_metadata(config, metadata)),
+        }
+        entries = [self._typed(checkpoint)]
 
-        def check(head: Token | None) -> None:
-            if ns or record.is_fork or (stream, ns, record.parent) in self._visited:
-                return  # a subgraph's chain hangs on its thread's, whose next checkpoint is refused
-            if not record.parent and metadata.get("step") != _FIRST_STEP:
-                return
-            with self._index.of(stream) as view:
-                is_continued = view.has_child(stream, ns, record.parent, record.id)
-            if is_continued:
-                continued = f"checkpoint {record.parent}" if record.parent else "the empty thread"
-                what = f"{continued} was continued by another writer"
-                raise Conflict(f"thread {thread}", head, what, "invoke the graph again: it goes on from the newest one")
+        def made(state: State) -> Made:
+            child = state.rows.one(_key("child", ns, parent))
+            # A subgraph's chain hangs on its thread's, whose next checkpoint is refused.
+            if not (ns or is_fork or begins_elsewhere) and child not in (None, id_):
+                what = f"{f'checkpoint {parent}' if parent else 'the empty thread'} was continued by another writer"
+                raise Conflict(f"thread {thread}", state.token, what, _LOOK)
+            return fields, entries
 
-        self._append(stream, record, check)
-        return _config(thread, ns, record.id)
+        self._thread(thread).append(made)
+        return _config(thread, ns, id_)
 
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
@@ -204,60 +262,48 @@ class RalfSaver(BaseCheckpointSaver[int]):
         """Keep what a task wrote while its step is not done. What the same task wrote before in the same place stays,
         but for errors, interrupts and their answers, of which the last one counts.
         """
-        stream, ns, id_ = _place_of(config)
+        thread, ns, id_ = _place_of(config)
         if not id_:
-            raise UsageError(f"thread {config['configurable']['thread_id']}", "writes belong to a checkpoint")
-        made = tuple(
-            Write(WRITES_IDX_MAP.get(channel, index), channel, self._typed(value))
-            for index, (channel, value) in enumerate(writes)
-        )
-        replaces = all(channel in WRITES_IDX_MAP for channel, _ in writes)
-        thread = str(config["configurable"]["thread_id"])
-        self._append(stream, WritesRecord(thread, ns, id_, task_id, task_path, replaces, made, stamp()), lambda _: None)
+            raise UsageError(f"thread {thread}", "writes belong to a checkpoint")
+        numbers = [WRITES_IDX_MAP.get(channel, number) for number, (channel, _) in enumerate(writes)]
+        fields = {
+            "kind": "writes",
+            "thread": thread,
+            "ns": ns,
+            "id": id_,
+            "task": task_id,
+            "path": task_path,
+            "replaces": all(channel in WRITES_IDX_MAP for channel, _ in writes),
+            "numbers": numbers,
+            "at": stamp(),
+        }
+        entries = [
+            [number, channel, *self._typed(value)] for number, (channel, value) in zip(numbers, writes, strict=True)
+        ]
+        self._thread(thread).append(lambda _: (fields, entries))
 
-    def _typed(self, value: Any) -> Typed:
-        type_, content = self.serde.dumps_typed(value)
-        return Typed(type_, contents.pack(self._store, content, STREAMS))
+    def _typed(self, value: Any) -> tuple[str, Body]:
+        type_, data = self.serde.dumps_typed(value)
+        return type_, packed(data)
 
-    def _append(self, stream: str, record: GraphRecord, check: Callable[[Token | None], None]) -> None:
-        """Append a record that `check` lets pass, as things are when it lands."""
-        prepare(self._project)
-        content = bytes_of_record(record)
-        id_ = os.urandom(12).hex()
-        head = self._index.known_head(stream)
-        for attempt in range(_TRIES):
-            check(head)
-            try:
-                token = self._store.append(stream, content, id=id_, after=head, is_new=True)
-            except Conflict as error:
-                if type(error) is not Conflict or attempt == _TRIES - 1:
-                    raise
-                head = error.head
-            else:
-                self._index.added(stream, record, token, head)
-                self._remember(stream, token, record)
-                return
+    def _thread(self, thread: object) -> Thread:
+        return Thread(self._project, STREAMS + name_of(str(thread)))
 
     # ---- deleting ----
 
     def delete_thread(self, thread_id: str) -> None:
         """Delete all of a thread; nothing of it is left."""
-        stream = _stream_of(thread_id)
-        blobs = {blob for record in self._records(stream) for blob in _blobs(record)}
-        self._store.drop(stream)
-        self._forget(stream)
-        self._drop(blobs)
+        thread = self._thread(thread_id)
+        pieces = _pieces(thread.records())
+        delete(self._project, [thread])
+        self._drop(pieces)
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints that runs have made, with what waits at them."""
         runs = set(run_ids)
-        for stream in [*self._own_streams()]:
-            made = {
-                (record.ns, record.id)
-                for record in self._records(stream)
-                if isinstance(record, CheckpointRecord) and record.metadata.get("run_id") in runs
-            }
-            self._remove(stream, lambda record, made=made: (record.ns, record.id) in made)  # type: ignore[misc]
+        for thread in self._own_threads():
+            made = _checkpoints_of(thread)
+            self._remove(thread, {at for at, body in made.items() if body["metadata"].get("run_id") in runs})
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Delete all but the newest checkpoint of each namespace of threads, or with "delete" all of them.
@@ -266,78 +312,68 @@ class RalfSaver(BaseCheckpointSaver[int]):
         """
         if strategy not in ("keep_latest", "delete"):
             raise UsageError(strategy, "no such strategy; choose one of: keep_latest, delete")
-        for thread in thread_ids:
+        for id_ in thread_ids:
             if strategy == "delete":
-                self.delete_thread(thread)
-                continue
-            stream = _stream_of(thread)
-            kept = self._needed(stream)
-            self._remove(stream, lambda record, kept=kept: (record.ns, record.id) not in kept)  # type: ignore[misc]
+                self.delete_thread(id_)
+            else:
+                thread = self._thread(id_)
+                known = _checkpoints_of(thread)
+                self._remove(thread, known.keys() - self._needed(thread, known))
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy all checkpoints and writes of a thread to another one; what that had stays."""
-        stream = _stream_of(target_thread_id)
-        for record in [*self._records(_stream_of(source_thread_id))]:
-            values = {name: getattr(record, name) for name in type(record).__slots__}
-            self._append(stream, type(record)(**{**values, "thread": target_thread_id}), lambda _: None)
+        source, target = self._thread(source_thread_id), self._thread(target_thread_id)
+        for body in [*source.records()]:
+            if "id" in body:
+                made = {**fields_of(body), "thread": target_thread_id}, source.entries(body)
+                target.append(lambda _, made=made: made)  # type: ignore[misc]
 
-    def _needed(self, stream: str) -> set[tuple[str, str]]:
+    def _needed(self, thread: Thread, known: Mapping[tuple[str, str], Body]) -> set[tuple[str, str]]:
         """The newest checkpoint of each namespace, and those before it from which its channels of differences come."""
-        known = {
-            (record.ns, record.id): record for record in self._records(stream) if isinstance(record, CheckpointRecord)
-        }
-        kept: set[tuple[str, str]] = set()
+        kept = set()
         for ns in {ns for ns, _ in known}:
-            at = (ns, max(id_ for other, id_ in known if other == ns))
-            kept.add(at)
-            wanted = set(known[at].metadata.get("counters_since_delta_snapshot") or ())
-            wanted -= set(self._value(known[at].value)["channel_values"]) if wanted else set()
-            while wanted and (at := (ns, known[at].parent)) in known:
+            at = ns, max(id_ for other, id_ in known if other == ns)
+            wanted = set(known[at]["metadata"].get("counters_since_delta_snapshot") or ())
+            while at in known:
                 kept.add(at)
-                wanted -= set(self._value(known[at].value)["channel_values"])
+                if wanted:
+                    wanted -= self._checkpoint(thread, known[at])["channel_values"].keys()
+                at = ns, known[at]["parent"] if wanted else ""
         return kept
 
-    def _own_streams(self) -> Iterator[str]:
-        """The streams of all threads but foreign ones, which name themselves where they are asked for."""
-        for stream in self._store.streams(STREAMS):
-            with suppress(UsageError), self._index.of(stream):
-                yield stream
+    def _own_threads(self) -> Iterator[Thread]:
+        """All threads but foreign ones, which name themselves where they are asked for."""
+        for name in self._store.streams(STREAMS):
+            thread = Thread(self._project, name)
+            with suppress(UsageError):
+                thread.newest()
+                yield thread
 
-    def _records(self, stream: str) -> Iterator[GraphRecord]:
-        return (record for entry in self._store.read(stream) if (record := record_of(stream, entry)) is not None)
+    def _remove(self, thread: Thread, going: Collection[tuple[str, str]]) -> None:
+        """Delete checkpoints, each by namespace and id, with what waits at them; nothing of them is left."""
 
-    def _remove(self, stream: str, is_meant: Callable[[GraphRecord], bool]) -> None:
-        """Delete records; nothing of them is left."""
-        blobs: set[str] = set()
+        def is_meant(body: Body) -> bool:
+            return (body.get("ns"), body.get("id")) in going
 
-        def changed(entry: Entry) -> bytes:
-            record = record_of(stream, entry)
-            if record is None or not is_meant(record):
-                return entry.record
-            blobs.update(_blobs(record))
-            return GONE
+        if going:
+            pieces = _pieces(filter(is_meant, thread.records()))
+            thread.remove(is_meant)
+            self._drop(pieces)
 
-        if any(is_meant(record) for record in self._records(stream)):
-            self._store.replace(stream, changed)
-            self._forget(stream)
-            self._drop(blobs)
-
-    def _forget(self, stream: str) -> None:
-        self._index.forget(stream)
-        with self._lock:
-            for key in [key for key in self._recent if key[0] == stream]:
-                del self._recent[key]
-
-    def _drop(self, blobs: Collection[str]) -> None:
-        if blobs:
-            for blob in set(blobs) - named_digests(self._store).keys():
-                self._store.drop_blob(blob)
+    def _drop(self, pieces: set[Digest]) -> None:
+        if pieces:
+            for digest in pieces - named_digests(self._store).keys():
+                self._store.drop_blob(digest)
 
     # ---- the same, awaited ----
 
-    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """See `get_tuple`."""
-        return await asyncio.to_thread(self.get_tuple, config)
+    aget_tuple: Any = _awaited("get_tuple")
+    aput: Any = _awaited("put")
+    aput_writes: Any = _awaited("put_writes")
+    adelete_thread: Any = _awaited("delete_thread")
+    adelete_for_runs: Any = _awaited("delete_for_runs")
+    acopy_thread: Any = _awaited("copy_thread")
+    aprune: Any = _awaited("prune")
 
     async def alist(
         self,
@@ -352,57 +388,32 @@ class RalfSaver(BaseCheckpointSaver[int]):
         while (one := await asyncio.to_thread(next, found, None)) is not None:
             yield one
 
-    async def aput(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        """See `put`."""
-        return await asyncio.to_thread(self.put, config, checkpoint, metadata, new_versions)
 
-    async def aput_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        """See `put_writes`."""
-        await asyncio.to_thread(self.put_writes, config, writes, task_id, task_path)
-
-    async def adelete_thread(self, thread_id: str) -> None:
-        """See `delete_thread`."""
-        await asyncio.to_thread(self.delete_thread, thread_id)
-
-    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """See `delete_for_runs`."""
-        await asyncio.to_thread(self.delete_for_runs, run_ids)
-
-    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """See `copy_thread`."""
-        await asyncio.to_thread(self.copy_thread, source_thread_id, target_thread_id)
-
-    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """See `prune`."""
-        await asyncio.to_thread(lambda: self.prune(thread_ids, strategy=strategy))
+def _key(kind: str, *parts: str) -> str:
+    return f"{kind}/{_BETWEEN.join(parts)}"
 
 
-def _stream_of(thread: object) -> str:
-    """The stream of a thread, whose name may be any text."""
-    return STREAMS + name_of(str(thread))
+def _checkpoints(state: State) -> list[tuple[str, str, Token]]:
+    """Id, namespace and place of each checkpoint of a thread."""
+    return [value for _, value in state.rows.under(_key("checkpoint", ""))]
+
+
+def _checkpoints_of(thread: Thread) -> dict[tuple[str, str], Body]:
+    """The checkpoints of a thread by namespace and id."""
+    return {(body["ns"], body["id"]): body for body in thread.records() if body["kind"] == "checkpoint"}
+
+
+def _pieces(bodies: Iterable[Body]) -> set[Digest]:
+    """The blobs in which an earlier version has put contents: other records may name them, too."""
+    values = [entry[-1] for body in bodies for entry in body.get("entries", ())]
+    return {digest for value in values for digest in value.get("digests", ())}
 
 
 def _place_of(config: RunnableConfig) -> tuple[str, str, str | None]:
-    """Stream, namespace and checkpoint that a configuration names."""
+    """Thread, namespace and checkpoint that a configuration names."""
     named = config["configurable"]
-    return _stream_of(named["thread_id"]), str(named.get("checkpoint_ns", "")), named.get("checkpoint_id")
+    return str(named["thread_id"]), str(named.get("checkpoint_ns", "")), named.get("checkpoint_id")
 
 
 def _config(thread: str, ns: str, id_: str) -> RunnableConfig:
     return {"configurable": {"thread_id": thread, "checkpoint_ns": ns, "checkpoint_id": id_}}
-
-
-def _fits(metadata: Any, wanted: dict[str, Any] | None) -> bool:
-    return all(metadata.get(key) == value for key, value in (wanted or {}).items())
-
-
-def _blobs(record: GraphRecord) -> list[str]:
-    return [*contents.blobs_of(record.tree())]
