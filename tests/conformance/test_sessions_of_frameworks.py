@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,20 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from memory_store import MemoryStore
 
+import natskit
 from contexts import quick
 from ralf import project as projects
 from ralf.storage.filestore import FileStore
 from ralf_integrations.doors.claude_sdk import RalfSessionStore
 from ralf_integrations.doors.openai_agents import RalfSession
 
-STORES = [FileStore, MemoryStore]
+pytestmark = pytest.mark.ci(seconds=30)
+
+STORES = [
+    pytest.param(FileStore, id="FileStore"),
+    pytest.param(MemoryStore, id="MemoryStore"),
+    *(pytest.param(servers, id=name) for name, servers in natskit.SERVERS.items()),
+]
 
 _count = itertools.count()
 
@@ -26,6 +33,7 @@ _count = itertools.count()
 @pytest.fixture(params=STORES)
 def fresh(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Path]:
     """Makes a project; its store is one of the kinds of store."""
+    natskit.ready(request.param)
     monkeypatch.setattr(projects, "open_store", request.param)
 
     def make() -> Path:
@@ -39,6 +47,21 @@ def fresh(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 def test_the_claude_agent_sdk_s_fourteen_contracts_hold(fresh: Callable[[], Path]) -> None:
     testing = pytest.importorskip("claude_agent_sdk.testing", reason="claude-agent-sdk is not installed")
     asyncio.run(testing.run_session_store_conformance(lambda: RalfSessionStore(fresh())))
+
+
+@pytest.mark.release(seconds=20)
+@pytest.mark.filterwarnings("default")  # LangGraph's own
+def test_all_of_langgraph_s_conformance_suite_passes(fresh: Callable[[], Path]) -> None:
+    conformance = pytest.importorskip("langgraph.checkpoint.conformance", reason="LangGraph's suite is not installed")
+    from ralf_integrations.doors.langgraph import RalfSaver
+
+    @conformance.checkpointer_test(name="RalfSaver")  # type: ignore[untyped-decorator,unused-ignore]
+    async def saver() -> AsyncIterator[RalfSaver]:
+        yield RalfSaver(fresh())
+
+    report = asyncio.run(conformance.validate(saver))
+    assert [f"{name}: {one.failures}" for name, one in report.results.items() if not one.passed] == []
+    assert sum(one.tests_passed for one in report.results.values()) == 81
 
 
 ITEMS = st.lists(st.dictionaries(st.sampled_from(["role", "content", "id"]), st.text(max_size=5)), max_size=4)
