@@ -26,6 +26,7 @@ from ralf.project import Project
 from ralf.storage import durable, files
 from ralf.text import cleaning
 from ralf_integrations.doors.entries import (
+    Body,
     EntryStream,
     Made,
     Worker,
@@ -89,21 +90,13 @@ class RalfSessionStore:
 
     async def list_sessions(self, project_key: str) -> list[Any]:
         """This user's sessions of a project key, each `{session_id, mtime}`; mtime in milliseconds since 1970."""
-
-        def listed() -> list[Any]:
-            found = self._newest_of(project_key)
-            return [{"session_id": fields["session"], "mtime": milliseconds(fields["at"])} for fields in found]
-
-        return await _in_thread(listed)
+        found = await self.list_session_summaries(project_key)
+        return [{name: one[name] for name in ("session_id", "mtime")} for one in found]
 
     async def list_session_summaries(self, project_key: str) -> list[Any]:
         """The sessions of a project key, each as the SDK's `fold_session_summary` has made it."""
-
-        def listed() -> list[Any]:
-            found = self._newest_of(project_key)
-            return [_summary(fields) for fields in found]
-
-        return await _in_thread(listed)
+        above = f"{_SESSIONS}{name_of(self._key(project_key))}/"
+        return await _in_thread(lambda: [_summary(fields) for fields in self._newest(above)])
 
     async def delete(self, key: Mapping[str, Any]) -> None:
         """Delete a session with its sub-agents, or one sub-agent; nothing of their entries is left on the disk."""
@@ -171,7 +164,7 @@ class RalfSessionStore:
         subs = {top.joinpath(log.stem, *_parts(subpath)): stream for subpath, stream in self._subs(key)}
         _write(log, self._entries(self._stream(key)))
         for path, stream in subs.items():  # after it: a sub-agent whose end it tells is there to its end
-            _write(path, (entry for entry in self._entries(stream) if _field(entry, "type") != "agent_metadata"))
+            _write(path, (entry for entry in self._entries(stream) if entry.get("type") != "agent_metadata"))
         return log
 
     # ---- one session ----
@@ -187,11 +180,8 @@ class RalfSessionStore:
                 return None
             before = stream.record(state.token) if state.token is not None else None
             fields = {"project": self._key(key["project_key"]), "session": key["session_id"], "at": stamp(before)}
-            if digest and not is_retry:
-                fields["batch"] = digest
-            if subpath:
-                return {**fields, "subpath": subpath}, new
-            return {**fields, "summary": _folded(key, before, new)}, new
+            fields |= {"subpath": subpath} if subpath else {"summary": _folded(key, before, new)}
+            return fields | ({"batch": digest} if digest and not is_retry else {}), new
 
         stream.append(made)
 
@@ -215,41 +205,32 @@ class RalfSessionStore:
     def _key(self, given: str) -> str:
         return given if self._project_key is None else self._project_key
 
-    def _folder(self, project_key: str, session_id: str) -> str:
-        return f"{_SESSIONS}{name_of(self._key(project_key))}/{name_of(session_id)}/"
-
     def _stream(self, key: Mapping[str, Any]) -> EntryStream:
-        subpath = key.get("subpath")
-        folder = self._folder(key["project_key"], key["session_id"])
-        return self._opened(folder + (name_of(subpath) if subpath else _MAIN))
-
-    def _opened(self, name: str) -> EntryStream:
-        return _Session(self._project, name)
+        subpath, above = key.get("subpath"), f"{_SESSIONS}{name_of(self._key(key['project_key']))}/"
+        return _Session(self._project, f"{above}{name_of(key['session_id'])}/{name_of(subpath) if subpath else _MAIN}")
 
     def _subs(self, key: Mapping[str, Any]) -> Iterator[tuple[str, EntryStream]]:
         """The sub-agents of a session: subpath and stream."""
-        folder = self._folder(key["project_key"], key["session_id"])
-        for name in sorted(self._project.store.streams(folder)):
-            fields = self._opened(name).newest()
+        above = self._stream({**key, "subpath": ""}).name.removesuffix(_MAIN)
+        for name in sorted(self._project.store.streams(above)):
+            stream = _Session(self._project, name)
+            fields = stream.newest()
             if fields is not None and fields.get("subpath"):
-                yield fields["subpath"], self._opened(name)
+                yield fields["subpath"], stream
 
-    def _newest_of(self, project_key: str) -> Iterator[Mapping[str, Any]]:
-        """The fields of the newest record of each session of a project key."""
-        for name in self._project.store.streams(f"{_SESSIONS}{name_of(self._key(project_key))}/"):
-            if name.endswith(f"/{_MAIN}"):
-                with suppress(UsageError):  # not this user's: to load it says so
-                    fields = self._opened(name).newest()
-                    if fields is not None:
-                        yield fields
+    def _newest(self, above: str, below: str = f"/{_MAIN}") -> Iterator[Body]:
+        """The newest record of each session of this user's whose stream's name begins and ends so."""
+        for name in self._project.store.streams(above):
+            with suppress(UsageError):  # not this user's: to load it says so
+                fields = _Session(self._project, name).newest() if name.endswith(below) else None
+                if fields is not None:
+                    yield fields
 
     def _key_of(self, session_id: str, project_key: str | None) -> str:
         """The project key of a stored session."""
-        end = f"/{name_of(session_id)}/{_MAIN}"
-        names = [name for name in self._project.store.streams(_SESSIONS) if name.endswith(end)]
-        found = [str(fields["project"]) for name in names if (fields := self._opened(name).newest()) is not None]
         wanted = self._key(project_key) if project_key is not None else self._project_key
-        chosen = [each for each in found if wanted is None or each == wanted]
+        found = [str(fields["project"]) for fields in self._newest(_SESSIONS, f"/{name_of(session_id)}/{_MAIN}")]
+        chosen = [each for each in found if wanted in (None, each)]
         if not chosen:
             raise TranscriptNotFound(session_id, "no such session is stored in this project")
         if len(chosen) > 1:
@@ -267,8 +248,7 @@ def _folded(key: Mapping[str, Any], before: Mapping[str, Any] | None, entries: l
     with _needing_sdk():
         from claude_agent_sdk import fold_session_summary  # whoever appends has loaded it
     known: Any = None if before is None else _summary(before)
-    folded: Any = fold_session_summary(known, key, entries)  # type: ignore[arg-type,unused-ignore]
-    return folded["data"]
+    return fold_session_summary(known, key, entries)["data"]  # type: ignore[arg-type,unused-ignore]
 
 
 def _summary(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -292,14 +272,10 @@ def _needing_sdk() -> Iterator[None]:
         raise UsageError("RalfSessionStore", what, "pip install 'ralf-context[claude-sdk]'") from error
 
 
-def _id(entry: object) -> str:
+def _id(entry: Mapping[str, Any]) -> str:
     """The idempotency key of an entry, "" for none."""
-    found = _field(entry, "uuid")
+    found = entry.get("uuid")
     return found if isinstance(found, str) else ""
-
-
-def _field(entry: object, name: str) -> object:
-    return entry.get(name) if isinstance(entry, Mapping) else None
 
 
 def _parts(subpath: str) -> list[str]:

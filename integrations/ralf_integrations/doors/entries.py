@@ -13,7 +13,6 @@ import json
 import os
 import re
 import time
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -151,8 +150,7 @@ class EntryStream:
         entry = self._store.newest(self.name)
         if entry is None:
             self._check()
-            return None
-        return self.body(entry)
+        return self.body(entry) if entry is not None else None
 
     def entries(self, body: Body) -> list[Any]:
         """The entries of a record, wherever they lie."""
@@ -204,7 +202,7 @@ class EntryStream:
         another writer appends first: reading, deriving and writing are one step.
         """
         self._project.once(Project.prepare)
-        id_ = f"entries-{uuid.uuid4().hex}"
+        id_ = f"entries-{os.urandom(16).hex()}"
         with using(self._project.room_for(NAME)) as index:
             for _ in range(_MOST_TRIES):
                 state = self._state(index)
@@ -250,8 +248,7 @@ class EntryStream:
         self._store.drop(self.name)
         with suppress(Unusable), using(self._project.room_for(NAME)) as index:
             if index is not None:
-                with index.database() as database:
-                    database.execute("delete from row where name = ?", (self.name,))
+                index.ask("delete from row where name = ?", self.name)
 
     def _drop_blobs(self, bodies: Iterable[Body]) -> None:
         for body in bodies:
@@ -266,14 +263,12 @@ class Worker:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._threads = ThreadPoolExecutor(1, thread_name_prefix=name)
-        self._process = os.getpid()
+        self._threads: dict[int, ThreadPoolExecutor] = {}
 
     def submit(self, work: Callable[[], T]) -> Future[T]:
         """Have some work done; what it returns."""
-        if self._process != os.getpid():
-            self._threads, self._process = ThreadPoolExecutor(1, thread_name_prefix=self._name), os.getpid()
-        return self._threads.submit(work)
+        idle = ThreadPoolExecutor(1, thread_name_prefix=self._name)  # begins its thread with its first work
+        return self._threads.setdefault(os.getpid(), idle).submit(work)
 
 
 def delete(project: Project, streams: Sequence[EntryStream]) -> None:

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, wraps
+from itertools import islice
 from operator import itemgetter
+from random import random
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -100,14 +102,14 @@ class Thread(EntryStream):
                     rows.put(key, [body["path"], body["task"], number, body["place"], at])
 
 
-def _awaited(name: str) -> Any:
-    """The awaited form of a method of a saver."""
+def _awaited(method: Callable[..., Any]) -> Any:
+    """The awaited form of a method of a saver: LangGraph looks which arguments that takes."""
 
-    async def method(self: RalfSaver, *given: Any, **named: Any) -> Any:
-        return await asyncio.to_thread(getattr(self, name), *given, **named)
+    @wraps(method)
+    async def awaited(self: RalfSaver, *given: Any, **named: Any) -> Any:
+        return await asyncio.to_thread(method, self, *given, **named)
 
-    method.__doc__ = f"See `{name}`."
-    return method
+    return awaited
 
 
 class RalfSaver(BaseCheckpointSaver[int]):
@@ -169,14 +171,9 @@ class RalfSaver(BaseCheckpointSaver[int]):
             if id_ == (named.get("checkpoint_id") or id_) and ns == named.get("checkpoint_ns", ns)
             if until is None or id_ < until
         ]
-        count = 0
-        for id_, ns, stream in sorted(listed, key=itemgetter(0), reverse=True):
-            if limit is not None and count >= limit:
-                return
-            found = self._found(stream, ns, id_)
-            if found is not None and (filter or {}).items() <= found.metadata.items():
-                count += 1
-                yield found
+        found = (self._found(stream, ns, id_) for id_, ns, stream in sorted(listed, key=itemgetter(0), reverse=True))
+        wanted = (filter or {}).items()
+        return islice((one for one in found if one is not None and wanted <= one.metadata.items()), limit)
 
     def _found(self, stream: EntryStream, ns: str, id_: str) -> CheckpointTuple | None:
         return stream.read(lambda state: self._tuple(stream, state.rows, ns, id_))
@@ -202,9 +199,7 @@ class RalfSaver(BaseCheckpointSaver[int]):
         return Thread(self._project, stream).record(place)
 
     def _checkpoint(self, stream: EntryStream, body: Body) -> Checkpoint:
-        [value] = stream.entries(body)
-        found: Checkpoint = self._value(value)
-        return found
+        return cast(Checkpoint, self._value(stream.entries(body)[0]))
 
     def _value(self, value: Sequence[Any]) -> Any:
         type_, tree = value
@@ -217,6 +212,12 @@ class RalfSaver(BaseCheckpointSaver[int]):
         return self.serde.loads_typed((type_, b"".join(pieces)))
 
     # ---- writing ----
+
+    def get_next_version(self, current: Any, channel: None) -> Any:
+        """The version after another one: a number, or for a thread that another saver began, a text as it made them."""
+        if not isinstance(current, str):
+            return super().get_next_version(current, channel)
+        return f"{int(current.partition('.')[0]) + 1:032}.{random():016}"  # noqa: S311  # no secret
 
     def put(
         self,
@@ -367,13 +368,13 @@ class RalfSaver(BaseCheckpointSaver[int]):
 
     # ---- the same, awaited ----
 
-    aget_tuple: Any = _awaited("get_tuple")
-    aput: Any = _awaited("put")
-    aput_writes: Any = _awaited("put_writes")
-    adelete_thread: Any = _awaited("delete_thread")
-    adelete_for_runs: Any = _awaited("delete_for_runs")
-    acopy_thread: Any = _awaited("copy_thread")
-    aprune: Any = _awaited("prune")
+    aget_tuple: Any = _awaited(get_tuple)
+    aput: Any = _awaited(put)
+    aput_writes: Any = _awaited(put_writes)
+    adelete_thread: Any = _awaited(delete_thread)
+    adelete_for_runs: Any = _awaited(delete_for_runs)
+    acopy_thread: Any = _awaited(copy_thread)
+    aprune: Any = _awaited(prune)
 
     async def alist(
         self,
@@ -405,8 +406,7 @@ def _checkpoints_of(thread: Thread) -> dict[tuple[str, str], Body]:
 
 def _pieces(bodies: Iterable[Body]) -> set[Digest]:
     """The blobs in which an earlier version has put contents: other records may name them, too."""
-    values = [entry[-1] for body in bodies for entry in body.get("entries", ())]
-    return {digest for value in values for digest in value.get("digests", ())}
+    return {digest for body in bodies for *_, value in body.get("entries", ()) for digest in value.get("digests", ())}
 
 
 def _place_of(config: RunnableConfig) -> tuple[str, str, str | None]:

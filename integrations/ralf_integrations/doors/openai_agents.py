@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from ralf import project as projects
@@ -37,20 +38,16 @@ class RalfSession:
     def __init__(
         self, session_id: str, root: str | os.PathLike[str] | None = None, *, session_settings: Any = None
     ) -> None:
-        if isinstance(session_settings, dict):
-            from agents.memory.session_settings import coerce_session_settings  # who has a dict has the SDK
-
-            session_settings = coerce_session_settings(session_settings)
         self.session_id = session_id
-        self.session_settings = session_settings
+        self.session_settings = _settings(session_settings)
         self._project = projects.find(root)
         self._stream = EntryStream(self._project, f"{_SESSIONS}{name_of(session_id)}")
         self._worker = Worker("ralf-session")  # one call after the other, in order
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
         """The newest `limit` items, oldest first; None: as the settings say, by default all."""
-        if limit is None and self.session_settings is not None:
-            limit = self.session_settings.limit
+        if limit is None:
+            limit = getattr(self.session_settings, "limit", None)
         items = await self._done(self._items)
         return items if limit is None or limit < 0 else items[max(0, len(items) - limit) :]
 
@@ -77,8 +74,6 @@ class RalfSession:
         for body in self._stream.records():
             if body["kind"] == "popped":
                 items[-1:] = []
-            elif body["kind"] == "cleared":  # by an earlier version
-                items = []
             else:
                 items += self._stream.entries(body)
         return items
@@ -92,6 +87,15 @@ class RalfSession:
 
         self._stream.append(made)
         return newest[0] if newest else None
+
+
+def _settings(given: Any) -> Any:
+    """Settings as the SDK's `Runner` takes them; where it is not installed, there is none."""
+    try:
+        from agents.memory.session_settings import SessionSettings, coerce_session_settings
+    except ModuleNotFoundError:
+        return SimpleNamespace(**given) if isinstance(given, dict) else given
+    return SessionSettings() if given is None else coerce_session_settings(given)
 
 
 def _made(kind: str, items: list[Any]) -> Made:
