@@ -63,6 +63,7 @@ ANY_ENTRY = st.dictionaries(st.text(max_size=5), JSON, max_size=4).map(lambda tr
 ANY_KEY = st.text(st.characters(), min_size=1, max_size=80)
 
 
+@pytest.mark.ci(seconds=3)
 @settings(quick, max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(project_key=ANY_KEY, session=ANY_KEY, sub=ANY_KEY, batch=st.lists(ANY_ENTRY, min_size=1, max_size=3))
 def test_any_entries_come_back_equal_under_any_key(
@@ -207,6 +208,7 @@ def test_a_large_batch_lies_in_a_blob_and_comes_back_equal(store: RalfSessionSto
     assert load(store) == [*batch, entry(9)]
 
 
+@pytest.mark.ci(seconds=6)
 def test_a_deleted_session_leaves_nothing_on_the_disk(store: RalfSessionStore, tmp_path: Path) -> None:
     folder, words = storekit.context_of(tmp_path), Wording([WORDS], within_words=True)
     other = {**KEY, "session_id": "other"}
@@ -272,6 +274,7 @@ def test_a_checkpoint_of_a_session_is_redacted(store: RalfSessionStore, tmp_path
     assert remains(storekit.context_of(tmp_path), Wording([SECRET], within_words=True)) == []
 
 
+@pytest.mark.ci(seconds=6)
 def test_forgetting_a_text_reaches_entries_and_their_blobs(store: RalfSessionStore, tmp_path: Path) -> None:
     ralf.record_decision("tide", "We keep the old columns of the table", root=tmp_path)
     append(store, entry(1, WORDS), entry(2, "other"))

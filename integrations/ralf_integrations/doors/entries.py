@@ -214,7 +214,7 @@ class EntryStream:
                     token = self._store.append(self.name, line, id=id_, after=state.token, is_new=True)
                 except Conflict:
                     continue
-                state.take(self.name, Entry(token, "", line))
+                state.take(self.name, Entry(token, "", encoded(made[0])))  # the rows have none of the entries
                 state.keep(self.name, index)
                 return
         raise Busy(self.name, "other writers append faster", "try again")

@@ -95,7 +95,7 @@ class Thread(EntryStream):
             if body["metadata"].get("source") not in _FORKS and rows.one(child) is None:
                 rows.put(child, id_)
         elif body["kind"] == "writes":
-            numbers = body.get("numbers") or [number for number, *_ in body["entries"]]
+            numbers = body.get("numbers", [number for number, *_ in body.get("entries", ())])
             for at, number in enumerate(numbers):
                 key = _key("write", body["ns"], body["id"], body["task"], str(number))
                 if body["replaces"] or rows.one(key) is None:
