@@ -7,6 +7,7 @@ says anything to the other.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -174,7 +175,9 @@ def test_a_run_killed_on_one_machine_goes_on_at_another_when_its_lease_has_ended
     one = machines.start("one", _HOLDS)
     assert said(one) == "holds 1"
     two = machines.start("two", _TAKES_OVER)
-    assert said(two).startswith("r: claimed by ann since 2")
+    told = said(two)
+    assert told.startswith("r: claimed by ann since 2")
+    assert re.search(r", until 2\S+Z unless the holder renews it", told), told
     tell(two, "go")
     one.kill()
     waited, term, state = said(two).split(" ", 2)

@@ -134,7 +134,7 @@ class Hold:
             try:
                 self._lease.take_within(_RELEASING if self._log.state.holder is None else 0.0)
             except Claimed as error:
-                raise self._log.claimed(error.by.rpartition(" ")[0], error.since) from None
+                raise self._log.claimed(error.by.rpartition(" ")[0], error.since, error.until) from None
 
     def _check_open(self, state: StepState) -> dict[str, Any]:
         """How a pause has ended, with which signal, and the position in the inbox behind it. RunEnded where nothing can

@@ -165,10 +165,12 @@ class StepLog:
                 signs.append(store.files.path(self.stream).stat().st_mtime)
         return any(abs(time.time() - last) < one["seconds"] for last in signs)
 
-    def claimed(self, by: str = "", since: str = "") -> Claimed:
-        """The error that names a live holder: that of the records, where there is one."""
+    def claimed(self, by: str = "", since: str = "", until: str = "") -> Claimed:
+        """The error that names a live holder: that of the records, where there is one. `until`: the end of its lease,
+        where the store tells it.
+        """
         one = self.state.holder or {"by": by, "since": since}
-        return Claimed(self.where, one["by"], one["since"], f"ralf run show {self.run}")
+        return Claimed(self.where, one["by"], one["since"], f"ralf run show {self.run}", until=until)
 
     def told(self, sent: int, steps: tuple[str, ...] = ()) -> RunState:
         """The step as callers see it, of a run with so many signals and these steps."""
