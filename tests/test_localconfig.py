@@ -193,6 +193,7 @@ def test_what_is_allowed_for_one_project_is_allowed_for_no_copy_of_it(tmp_path: 
     refused(tmp_path / "three")
 
 
+@pytest.mark.ci
 def test_a_person_at_a_terminal_allows_a_file_that_they_are_shown(tmp_path: Path) -> None:
     ownership.init(Project(tmp_path), share=False)
     write(context_of(tmp_path), RUNS)
