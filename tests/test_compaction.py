@@ -297,8 +297,7 @@ def test_statement_24_tool_output_over_its_share_is_stored_the_oldest_first_and_
     assert made.why == "" and made.after < made.before
     changed = [index for index, pair in enumerate(zip(messages, made.messages, strict=True)) if pair[0] != pair[1]]
     assert changed[0] == 3 and not set(changed) & set(segments_of(messages).current)
-    here = project.find(tmp_path)
-    assert restore(made.messages, Outputs(here, ROUTE)) == messages
+    assert restore(made.messages, Outputs(project.find(tmp_path), ROUTE)) == messages
     assert compact(list(made.messages), 12_000, ROUTE, root=tmp_path, used=100).messages == made.messages
     assert verify(root=tmp_path).findings == ()
 

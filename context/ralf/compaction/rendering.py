@@ -1,7 +1,7 @@
-"""Renders what a completed segment gives way to: its record, or what a model made of it.
+"""The record that a completed segment gives way to: the section of its checkpoint, at more length than others have.
 
-The record is what was said and done, by fields: the person's words, the agent's texts, files, commits, tests, commands
-that failed, what was sent. Nothing is chosen by what it says: what there is no room for leaves by its age.
+It is what was said and done, by fields: the person's words, the agent's texts, files, commits, tests, commands that
+failed, what was sent. Nothing is chosen by what it says: what there is no room for leaves by its age.
 """
 
 from __future__ import annotations
@@ -9,31 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from ralf.brief import lines
-from ralf.brief.quoting import indented
-from ralf.checkpointing.record import marked
-from ralf.checkpointing.section import Summary, opened, title_of
+from ralf.brief.quoting import indented, quotation
+from ralf.checkpointing.section import Extractive, Segment, Summary, opened
 from ralf.facts.commands import command_text, flat, program_of, simple_commands
-from ralf.facts.facts import facts_of
 from ralf.facts.state import State
 from ralf.facts.steps import changed_lines
-from ralf.model import ErrorFact
 from ralf.model.entries import Entry, Message, Said, Step
 from ralf.talk import cutting
-from ralf.talk.names import Shown
-from ralf.talk.recording import record
 from ralf.talk.turns import thread
 from ralf.text import tokens
-from ralf.text.cleaning import one_line, shown, trimmed
+from ralf.text.cleaning import one_line, trimmed
+from ralf.text.frozen import replace
 from ralf.text.patterns import regex
 from ralf.transcripts.events import Event
-
-HEAD = "## Completed: "
-"""What stands before the title in the first line."""
 
 SHARE, LEAST = 0.07, 600
 """Of a segment's tokens, and tokens at least, for what is in its record besides what was done and the closing text."""
 
-_TITLE, _ITEM, _SENT, _TEXT, _ABOUT, _CHANGE = 70, 300, 1_000, 1_500, 120, 80  # characters
+_ITEM, _SENT, _TEXT, _ABOUT, _CHANGE = 300, 1_000, 1_500, 120, 80  # characters
 
 _MESSAGES = (4_000, 1_000, 280, 140)  # units of a person's message, as many as there is room for
 
@@ -50,81 +43,74 @@ _OWN, _LOOKS = frozenset("decide drop handover memory message signal task".split
 """Commands of ralf that record or send something, and the words behind them that do not."""
 
 
-def of_model(summaries: Sequence[Summary], events: Sequence[Event]) -> str:
-    """What a model made of the parts of a segment; names that stand nowhere in its events are marked."""
-    names = Shown([event.text for event in events])
-    text = (marked(line, names) for one in summaries for line in one.text.split("\n"))
-    return "\n".join([_head(summaries[0].title), *text])
+class Record(Extractive):
+    """Sums a segment up in its record; the same segment gives the same text."""
+
+    def summarize(self, segment: Segment) -> Summary:
+        """See `Summarizer`."""
+        return replace(super().summarize(segment), text="\n".join(_lines(segment)))
 
 
-def of_record(events: Sequence[Event], session: str, size: int, base: str) -> str:
-    """The record of redacted events, which have so many tokens; the same events give the same text. `base`: the
-    project's folder.
-    """
-    talk = thread(record(events, base, session))
-    entries, facts = talk.entries, facts_of(talk.entries)
+def _lines(segment: Segment) -> Iterator[str]:
+    entries, facts = thread(segment.entries).entries, segment.facts
     steps = [entry for entry in entries if isinstance(entry, Step)]
-    texts = [_unpromised(entry) if isinstance(entry, Said) else "" for entry in entries]
-    closing = next((place for place in reversed(range(len(texts))) if texts[place]), None)
-    last = [f"> {shown(line)}".rstrip() for line in texts[closing].split("\n")] if closing is not None else []
-    if closing is not None:
-        texts[closing] = ""
-    answered = {event.call_id for event in events if event.kind == "result" and not event.failed}
-    calls = [event for event in events if event.kind == "call" and event.call_id in answered]
-
-    room = max(LEAST, int(SHARE * size))
-    sent, room = _newest(map(_given, filter(_sends, calls)), room, _SENT)
-    failed, room = _newest(map(_failure, facts.errors), room)
-    said = _asked(entries, room)
-    room -= _tokens([*said.values(), *last])
-    changed, unused = _newest(_changes(calls, base), room // 3)
-    told, _ = _newest(texts, room - room // 3 + unused, _TEXT)
-    said |= {place: f"  · {text}" for place, text in told.items()}
-
+    texts = {place: _unpromised(entry) for place, entry in enumerate(entries) if isinstance(entry, Said)}
+    texts = {place: text for place, text in texts.items() if text}
+    closing = texts.popitem()[1] if texts else ""
+    answered = {event.call_id for event in segment.events if event.kind == "result" and not event.failed}
+    calls = [event for event in segment.events if event.kind == "call" and event.call_id in answered]
+    errors = (
+        f"{lines.command(one.command)}: {'; '.join(filter(None, (one.error, one.fixed_by)))}" for one in facts.errors
+    )
     done = [
         *lines.changed((file for step in steps for file in step.files), _FILES),
         *lines.git(steps),
         *(f"{lines.command(one.command)}: {one.result}" for one in facts.tests[-_TESTS:]),
     ]
     todos = (f"{item.text}: {item.status}" for item in State.of(entries).items)
+
+    room = max(LEAST, int(SHARE * segment.tokens))
+    sent, room = _newest(enumerate(map(_given, filter(_sends, calls))), room, _SENT)
+    failed, room = _newest(enumerate(errors), room)
+    said = _asked(entries, room)
+    room -= _tokens([*said.values(), closing])
+    changed, unused = _newest(enumerate(_changes(calls)), room // 3)
+    told, _ = _newest(texts.items(), room - room // 3 + unused, _TEXT)
+    said |= {place: f"  · {text}" for place, text in told.items()}
     sections = {
-        "Done": _newest(done, size, _DONE)[0],
+        "Done": _newest(enumerate(done), segment.tokens, _DONE)[0],
         "Failed": failed,
         "Sent and recorded": sent,
-        "To-dos": _newest(todos, LEAST)[0],
+        "To-dos": _newest(enumerate(todos), LEAST)[0],
         "Changed": changed,
     }
-    found = [_head(title_of(events, talk))]
     for head, items in sections.items():
-        found += [f"{head}:", *(f"- {item}" for item in items.values())] if items else []
-    found += ["Said:", *(said[place] for place in sorted(said))] if said else []
-    return "\n".join([*found, *(["Said last:", *last] if last else [])])
+        yield from [f"**{head}:**", *(f"- {item}" for item in items.values())] if items else ()
+    yield from ["**Said:**", *(said[place] for place in sorted(said))] if said else ()
+    yield from ["**Said last:**", quotation(closing)] if closing else ()
 
 
-def _head(title: str) -> str:
-    return HEAD + (trimmed(shown(one_line(title)).strip('"'), _TITLE) or "a task")
+def _unpromised(said: Said) -> str:
+    """A text of the agent's without the promise of completion, which is for a loop."""
+    return _PROMISE.sub("", said.text).strip()
 
 
 def _tokens(texts: Iterable[str]) -> int:
     return sum(tokens.estimate(text) + 1 for text in texts)
 
 
-def _newest(texts: Iterable[str], room: int, most: int = _ITEM) -> tuple[dict[int, str], int]:
+def _newest(texts: Iterable[tuple[int, str]], room: int, most: int = _ITEM) -> tuple[dict[int, str], int]:
     """The newest of some texts that there is room for, by their places, each on one line and once; and the room that is
     left.
     """
     found: dict[int, str] = {}
-    known = {""}
-    for place, text in reversed([*enumerate(texts)]):
-        item = trimmed(shown(one_line(text)), most)
-        if item not in known and (price := _tokens([item])) <= room:
+    for place, text in reversed([*texts]):
+        item = trimmed(one_line(text), most)
+        price = _tokens([item])
+        if price <= room and item not in found.values():
             found[place] = item
-            known.add(item)
             room -= price
     return dict(reversed(found.items())), room
-
-
-# ---- what was said ----
 
 
 def _asked(entries: Sequence[Entry], room: int) -> dict[int, str]:
@@ -139,21 +125,9 @@ def _asked(entries: Sequence[Entry], room: int) -> dict[int, str]:
 
 def _message(message: Message, most: int) -> str:
     if message.form == "ran":
-        return shown(f"- {indented(lines.own_command(message))}")
+        return f"- {indented(lines.own_command(message))}"
     about = f'to "{trimmed(one_line(message.about), _ABOUT)}": ' if message.about else ""
-    return shown(f'{opened(message)}{about}{indented(cutting.message(message.text, most))}"')
-
-
-def _unpromised(said: Said) -> str:
-    """A text of the agent's without the promise of completion, which is for a loop."""
-    return _PROMISE.sub("", said.text).strip()
-
-
-# ---- what was done ----
-
-
-def _failure(error: ErrorFact) -> str:
-    return f"{lines.command(error.command)}: {'; '.join(filter(None, (error.error, error.fixed_by)))}"
+    return f'{opened(message)}{about}{indented(cutting.message(message.text, most))}"'
 
 
 def _sends(call: Event) -> bool:
@@ -176,10 +150,10 @@ def _given(call: Event) -> str:
     return f"{call.tool.rpartition('__')[2]}: {'; '.join(trimmed(one_line(one), _ITEM) for one in given)}"
 
 
-def _changes(calls: Iterable[Event], base: str) -> Iterator[str]:
+def _changes(calls: Iterable[Event]) -> Iterator[str]:
     """The edits of one line, as `path: old → new`."""
     for call in calls:
         path = next((call.input[key] for key in ("file_path", "path") if isinstance(call.input.get(key), str)), "")
         old, new = ([line.strip() for line in found if line.strip()] for found in changed_lines(call.input, call.text))
         if path and len(old) == len(new) == 1 and max(len(old[0]), len(new[0])) <= _CHANGE:
-            yield f"{path.removeprefix(f'{base}/')}: {old[0]} → {new[0]}"
+            yield f"{path.removeprefix(f'{call.cwd}/')}: {old[0]} → {new[0]}"

@@ -74,10 +74,3 @@ def restore(messages: Sequence[Message], run: Results) -> list[Message]:
         return json.loads(text) if found[1].endswith(_JSON) else text
 
     return [changed(message, str, restored) for message in checked(messages)]
-
-
-def is_stored(message: Message) -> bool:
-    """Whether all results in a message are lines that refer to what is kept elsewhere."""
-    found: list[Any] = []
-    changed(message, str, found.append)
-    return bool(found) and all(isinstance(one, str) and _REFERENCE.fullmatch(one) for one in found)

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
+from contextlib import suppress
 
 from ralf import project as projects
 from ralf.brief.views import render
 from ralf.checkpointing.flow import CheckpointReport, checkpoint
 from ralf.checkpointing.section import Summarizer
-from ralf.conversation.messages import Count, Message, as_chat, checked, cost, is_system
+from ralf.conversation.messages import Count, Message, checked, cost, is_system
+from ralf.conversation.transcript import Conversation
 from ralf.conversation.truncation import Pins, Truncation, checked_budget, pinned, truncate
 from ralf.errors import RalfError, TranscriptChanged, UsageError
 from ralf.finding.reader import get_context
 from ralf.project import Project
-from ralf.redact import redactor_for
 from ralf.text import cleaning, tokens
 from ralf.text.frozen import dataclass
 
@@ -118,35 +113,7 @@ def _checkpoint(
     A conversation that is handed over whole each time begins with the same message: it is one session, of which what
     was taken stays taken. One whose beginning has changed since is another.
     """
-    own = redacted(project, cut)
-    with transcript_of(own, own[:1]) as path, suppress(TranscriptChanged):
-        return checkpoint(route, path, root=project.root, summarizer=summarizer, reason="compaction")
-    with transcript_of(own, own) as path:
-        return checkpoint(route, path, root=project.root, summarizer=summarizer, reason="compaction")
-
-
-def redacted(project: Project, messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Messages as they may be written: redacted chat messages; of one that JSON cannot hold only that there was one."""
-    redactor = redactor_for(project)
-    found: list[dict[str, Any]] = []
-    for message in messages:
-        try:
-            plain = json.loads(json.dumps(dict(as_chat(message)), ensure_ascii=False, default=str))
-            found.append(redactor.tree(plain))
-        except (TypeError, ValueError, RecursionError):
-            found.append({"role": str(message.get("role")), "content": "[a message that is no JSON]"})
-    return found
-
-
-@contextmanager
-def transcript_of(messages: Sequence[Message], named: Sequence[Message]) -> Iterator[Path]:
-    """Messages that are `redacted` as the transcript of a session, in a folder of this user's, as long as it takes.
-
-    named  the messages by which the session is called
-    """
-    lines = [f"{json.dumps(message, ensure_ascii=False)}\n".encode("utf-8", "surrogatepass") for message in messages]
-    name = hashlib.sha256(b"".join(lines[: len(named)])).hexdigest()[:16]
-    with tempfile.TemporaryDirectory(prefix="ralf-conversation-") as folder:
-        path = Path(folder, f"conversation-{name}.jsonl")
-        path.write_bytes(b"".join(lines))
-        yield path
+    same, other = (Conversation(cut, named, project.root) for named in (1, len(cut)))
+    with suppress(TranscriptChanged):
+        return checkpoint(route, same, root=project.root, summarizer=summarizer, reason="compaction")
+    return checkpoint(route, other, root=project.root, summarizer=summarizer, reason="compaction")
