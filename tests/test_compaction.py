@@ -18,10 +18,8 @@ from ralf import project
 from ralf.checkpointing.section import Segment, Summary
 from ralf.compaction import records
 from ralf.compaction.flow import Compaction, compact, undo
-from ralf.compaction.outputs import Outputs
 from ralf.compaction.segments import segments_of
 from ralf.conversation.messages import cost
-from ralf.conversation.results import restore
 from ralf.conversation.summary import is_summary
 from ralf.conversation.truncation import truncate
 from ralf.errors import NotFound, UsageError
@@ -297,9 +295,21 @@ def test_statement_24_tool_output_over_its_share_is_stored_the_oldest_first_and_
     assert made.why == "" and made.after < made.before
     changed = [index for index, pair in enumerate(zip(messages, made.messages, strict=True)) if pair[0] != pair[1]]
     assert changed[0] == 3 and not set(changed) & set(segments_of(messages).current)
-    assert restore(made.messages, Outputs(project.find(tmp_path), ROUTE)) == messages
     assert compact(list(made.messages), 12_000, ROUTE, root=tmp_path, used=100).messages == made.messages
     assert verify(root=tmp_path).findings == ()
+    assert undo(made.messages, ROUTE, root=tmp_path) == messages
+
+
+@pytest.mark.ci
+def test_output_that_was_stored_is_in_the_evidence_of_its_segment_and_two_undos_give_it_back(tmp_path: Path) -> None:
+    messages = conversation([WORDS, WORDS], 1_500)
+    mark = compactkit.planted(7, WORDS).raw[0]
+    stored = list(compact(messages, 12_000, ROUTE, root=tmp_path, used=100).messages)
+    assert mark in json.dumps(messages) and mark not in json.dumps(stored)
+    made = compacted(stored, tmp_path)
+    assert any(mark in hit.text for hit in ralf.search(mark, root=tmp_path))
+    assert undo(made.messages, ROUTE, root=tmp_path) == stored
+    assert undo(stored, ROUTE, root=tmp_path) == messages
 
 
 def test_a_result_that_a_run_keeps_is_compacted_as_the_line_that_refers_to_it(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ segment → checkpoint (redacted, evidence, search) → its section → journal 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from ralf import project as projects, routing
@@ -14,12 +14,10 @@ from ralf.allocation.shares import COMPACT_AT, Allocation, allocate, compaction_
 from ralf.checkpointing.flow import checkpoint
 from ralf.checkpointing.section import Summarizer
 from ralf.compaction import records
-from ralf.compaction.outputs import Outputs
 from ralf.compaction.records import Part, Status
 from ralf.compaction.rendering import Record
 from ralf.compaction.segments import Completed, Segments, segments_of
-from ralf.conversation.messages import Count, Message, checked, cost, results
-from ralf.conversation.results import store_results
+from ralf.conversation.messages import Count, Message, changed, checked, cost, results
 from ralf.conversation.transcript import Conversation
 from ralf.conversation.truncation import Pins
 from ralf.errors import NotFound, UsageError
@@ -34,14 +32,12 @@ Root = str | os.PathLike[str] | None
 
 Why = Literal["", "threshold", "buffer", "manual"]
 
-Placed = tuple[range, Part]
-"""The indices of the messages from the first to the last that a part is made of, and the part."""
+Placed = tuple[Sequence[int], Part]
+"""The indices of the messages that a part is made of, and the part."""
 
 _HEAD = "## Completed: "  # stands before the title in the first line of what a segment gave way to
 
 _TITLE = 70  # characters
-
-_LINE = 160  # characters of an output that are left where they are: the line in its place is no shorter
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,21 +115,19 @@ def compact(
     current, full = sum(costs[index] for index in parts.current), max(before, used or 0)
     why: Why = "manual" if force else compaction_due(full, window, percent=percent, mid_turn=mid_turn)
     work = _Work(project, route, messages, costs, counted)
-    made, status = list(messages), records.status(project, route)
-    planned = work.planned(parts, shares.summaries, summarizer) if why else []
-    if planned:
-        trees = [{name: getattr(part, name) for name in Part.__slots__} for _, part in planned]
-        keys = [part.original["digests"][0] for _, part in planned]
-        status = records.append(project, route, "compaction", keys, parts=trees)
-        spans = [span for span, _ in planned]
-        made = [*_replaced(messages, zip(spans, status.parts, strict=True))]  # as they were recorded first
-    elif not why:
-        made = work.stored(parts, shares.tool_output)
+    found = [*(work.planned(parts, shares.summaries, summarizer) if why else work.stored(parts, shares.tool_output))]
+    status, made = records.status(project, route), list(messages)
+    if found:
+        status = records.append_parts(project, route, "compaction" if why else "rolled", [part for _, part in found])
+        instead = dict[int, tuple[Message, ...]]()
+        for (own, _), part in zip(found, status.parts, strict=True):  # as they were recorded first
+            instead |= {**dict.fromkeys(own, ()), own[-1]: part.made}
+        made = [one for index, message in enumerate(messages) for one in instead.get(index, (message,))]
     known = dict(zip(map(id, messages), costs, strict=True))
     return Compaction(
         tuple(made),
         why,
-        status.parts if planned else (),
+        status.parts if found else (),
         before,
         sum(known.get(id(message)) or cost(message, counted) for message in made),
         current,
@@ -149,30 +143,16 @@ def undo(messages: Sequence[Message], route: str, *, root: Root = None) -> list[
     NotFound where nothing was compacted, or its summaries are not in the conversation; Busy, Damaged, OSError.
     """
     project = projects.find(root)
-    last = records.last_compaction(project, route)
-    if not last.parts:
-        raise NotFound(route, "no compaction to undo", f"ralf context show {route}")
     found = list(messages)
-    for part in last.parts:
+    for part in records.to_undo(project, route):
         original = records.decoded(project, part.original, route)
         there = [*(original[place] for place in part.stays), *part.made]
         starts = (at for at in range(len(found) - len(there) + 1) if found[at : at + len(there)] == there)
         if (start := next(starts, None)) is None:
             raise NotFound(route, f"the summary of {part.title!r} is not in the conversation")
         found[start : start + len(there)] = original
-    records.append(project, route, "undo", [])
+    records.append_parts(project, route, "undo", [])
     return found
-
-
-def _replaced(messages: Sequence[Message], placed: Iterable[Placed]) -> Iterator[Message]:
-    """The messages, with those of each span that stay and those that were made of the others in its place."""
-    start = 0
-    for span, part in sorted(placed, key=lambda one: one[0].start):
-        yield from messages[start : span.start]
-        yield from (messages[span[place]] for place in part.stays)
-        yield from part.made
-        start = span.stop
-    yield from messages[start:]
 
 
 def _oversized(current: int, shares: Allocation, route: str) -> str:
@@ -193,63 +173,66 @@ class _Work:
     count: Count
     warnings: list[str] = field(default_factory=list)
 
+    @property
+    def find(self) -> str:
+        """The command that finds what left the window."""
+        return f"`ralf context search WORDS --route {self.route}`"
+
     def planned(self, parts: Segments, share: int, summarizer: Summarizer | None) -> list[Placed]:
-        """The segments and summaries that give way, each with its span and what stands there then."""
+        """The segments and summaries that give way."""
         found = [*self._completed(parts.completed, summarizer)]
         left = sum(self.costs[index] for index in parts.summaries) + sum(part.after for _, part in found) - share
         for index in parts.summaries:
-            if left > 0 and not any(index in span for span, _ in found):
-                lines = str(self.messages[index]["content"]).split("\n")
-                head = [line for line in lines if line.startswith(_HEAD)][:1]
-                shorter = [*self._part("shortened", [index], head, "The rest left the window")]
+            lines = str(self.messages[index]["content"]).split("\n")
+            head = next((line for line in lines if line.startswith(_HEAD)), "")
+            if left > 0 and head:
+                text = fenced(f"{head}\nThe rest left the window: {self.find}", short=True)
+                shorter = [*self._part("shortened", [index], {"role": "user", "content": text}, head)]
                 left -= sum(part.before - part.after for _, part in shorter)
                 found += shorter
         return found
 
     def _completed(self, segments: Sequence[Sequence[int]], summarizer: Summarizer | None) -> Iterator[Placed]:
         """The completed segments, each with the section of its checkpoints, where that is smaller."""
-        outputs, sections = Outputs(self.project, self.route), dict[str, list[Mapping[str, Any]]]()
-        sessions = list[str]()
+        whole, sessions = records.put_back(self.project, self.route, self.messages), list[str]()
         for own in segments:
-            source = Conversation([outputs.put_back(self.messages[n]) for n in own], len(own), self.project.root)
+            source = Conversation([whole[index] for index in own], len(own), self.project.root)
             by = Record() if summarizer is None else summarizer
             checkpoint(self.route, source, root=self.project.root, summarizer=by, reason="compaction")
             sessions.append(source.session)
         if sessions and summarizer is None and (problem := refine.start(self.project, self.route)):
             self.warnings.append(problem)
+        sections = dict[str, list[Mapping[str, Any]]]()
         for _, record in history.checkpoints(self.project, self.route):
             sections.setdefault(record.payload.get("source", {}).get("session", ""), []).append(record.payload)
         for own, session in zip(segments, sessions, strict=True):
             if found := sections.get(session):
-                title = trimmed(one_line(found[0]["title"]).strip('"'), _TITLE)
+                head = _HEAD + trimmed(one_line(found[0]["title"]).strip('"'), _TITLE)
                 size = sum(self.costs[index] for index in own)
-                foot = f"Sources: {session}, {len(own)} messages, {size:,} tokens; find them"
-                yield from self._part("compacted", own, [f"{_HEAD}{title}", *(one["text"] for one in found)], foot)
+                foot = f"Sources: {session}, {len(own)} messages, {size:,} tokens; find them: {self.find}"
+                text = fenced(shown("\n".join([head, *(one["text"] for one in found), foot])))
+                yield from self._part("compacted", own, {"role": "user", "content": text}, head)
 
-    def _part(self, kind: str, own: Sequence[int], lines: Sequence[str], foot: str) -> Iterator[Placed]:
-        """A part with the place of its messages, if its text is smaller and JSON can hold them."""
-        text = "\n".join([*lines, f"{foot}: `ralf context search WORDS --route {self.route}`"])
-        made = {"role": "user", "content": fenced(shown(text), short=kind == "shortened")}
+    def stored(self, parts: Segments, share: int) -> Iterator[Placed]:
+        """The oldest messages with outputs in completed segments that leave so that the others fit their share."""
+
+        def line(_: Any) -> str:
+            return f"[Result stored at {self.route}: it left the window]"
+
+        found = [index for own in parts.completed for index in own if results(self.messages[index])]
+        for index in found[: outgoing([self.costs[index] for index in found], share)]:
+            yield from self._part("stored", [index], changed(self.messages[index], str, line), "output of tools")
+
+    def _part(self, kind: str, own: Sequence[int], made: Message, title: str) -> Iterator[Placed]:
+        """A part with the indices of its messages, if what is made of them is smaller and JSON can hold them."""
         before, after = sum(self.costs[index] for index in own), cost(made, self.count)
-        if not lines or after >= before:
+        if after >= before:
             return
-        span, title = range(own[0], own[-1] + 1), lines[0].removeprefix(_HEAD)
+        span = range(own[0], own[-1] + 1)
+        stays = tuple(place for place, index in enumerate(span) if index not in own)
         try:
-            data = records.encoded([dict(self.messages[index]) for index in span])
+            original = records.kept(self.project, self.messages[span.start : span.stop])
         except (TypeError, ValueError, RecursionError):
             self.warnings.append(f"{title}: stays: JSON cannot hold its messages")
             return
-        original = {"digests": [self.project.store.put_blob([data])], "size": len(data)}
-        stays = tuple(place for place, index in enumerate(span) if index not in own)
-        yield span, Part(kind, title, before, after, (made,), original, stays)
-
-    def stored(self, parts: Segments, share: int) -> list[Message]:
-        """The messages with the oldest outputs of completed segments stored, so that the others fit a share."""
-        made, outputs = list(self.messages), Outputs(self.project, self.route)
-        found = [index for own in parts.completed for index in own if results(made[index])]
-        for index in found[: outgoing([self.costs[index] for index in found], share)]:
-            [made[index]] = store_results([made[index]], outputs, over=_LINE)
-        if outputs.stored:
-            content = {"digests": outputs.stored, "size": 0}  # so that a check and a forget find them
-            records.append(self.project, self.route, "rolled", outputs.stored, outputs=[content])
-        return made
+        yield own, Part(kind, title.removeprefix(_HEAD), before, after, (made,), original, stays)

@@ -11,11 +11,12 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Literal
 
 from ralf.agent import contents
 from ralf.document.record import now
-from ralf.errors import Conflict
+from ralf.errors import Conflict, NotFound
 from ralf.project import Project
 from ralf.storage.journal import Entry, understood
 from ralf.text.cleaning import slug
@@ -37,7 +38,7 @@ Tree = Mapping[str, Any]
 class Part:
     """Messages that gave way to others.
 
-    kind      compacted: a completed segment; shortened: a summary, to its first line
+    kind      compacted: a completed segment; shortened: a summary, to its first line; stored: the output of tools
     before    their tokens; `after`: of those in their place
     made      the messages in their place; `original`: theirs, as the blobs that have their JSON
     stays     which of the original ones stay, before those made, by their places among them
@@ -77,34 +78,27 @@ def status(project: Project, name: str) -> Status:
     return _parsed(project.store.newest(f"{STREAMS}{name}"))
 
 
-def last_compaction(project: Project, route: str) -> Status:
-    """The newest compaction, if it was not undone; an empty status for none. DamagedJournal, OSError."""
-    found = Status()
-    for entry in project.store.read(f"{STREAMS}{route}"):
-        if not entry.id.startswith("rolled-"):
-            found = _parsed(entry)
-    return found
+def session_status(project: Project, session: str) -> Status:
+    """How often a client compacted a session's window, as far as hooks have seen, and when. DamagedJournal, OSError."""
+    return status(project, f"sessions/{slug(session)}")
 
 
 def count_clients(project: Project, session: str) -> Status:
-    """Record that a client compacted the window of a session by itself: its count and time. Raises as `append`."""
-    return append(project, _of_session(session), "client", [os.urandom(16).hex()])
+    """Record that a client compacted the window of a session by itself: its count and time. Busy, OSError."""
+    return _append(project, f"sessions/{slug(session)}", "client", [os.urandom(16).hex()])
 
 
-def session_status(project: Project, session: str) -> Status:
-    """How often a client compacted a session's window, as far as hooks have seen, and when. DamagedJournal, OSError."""
-    return status(project, _of_session(session))
-
-
-def _of_session(session: str) -> str:
-    return f"sessions/{slug(session)}"
-
-
-def append(project: Project, name: str, kind: Kind, of: Sequence[str], **fields: Any) -> Status:
-    """Append a record behind the newest one, and return what it says: once for the same `of`, until an undo.
+def append_parts(project: Project, route: str, kind: Kind, parts: Sequence[Part]) -> Status:
+    """Record what gave way, and return it as it was recorded: once for the same parts, until an undo.
 
     Busy, DamagedJournal, OSError.
     """
+    trees = [{name: getattr(part, name) for name in Part.__slots__} for part in parts]
+    return _append(project, route, kind, [part.original["digests"][0] for part in parts], parts=trees)
+
+
+def _append(project: Project, name: str, kind: Kind, of: Sequence[str], **fields: Any) -> Status:
+    """Append a record behind the newest one, and return what it says; `of`: what its id is made of."""
     stream = f"{STREAMS}{name}"
     while True:
         newest = project.store.newest(stream)
@@ -114,7 +108,7 @@ def append(project: Project, name: str, kind: Kind, of: Sequence[str], **fields:
             counts |= {"count": known.count + 1, "last": now()}
         seed = "\0".join((name, str(known.undone), *of))
         id_ = f"{kind}-{hashlib.sha256(seed.encode()).hexdigest()[:40]}"
-        record = encoded({"v": _VERSION, "kind": kind, **counts, **fields})
+        record = _encoded({"v": _VERSION, "kind": kind, **counts, **fields})
         try:
             token = project.store.append(stream, record, id=id_, after=newest.token if newest is not None else None)
         except Conflict:
@@ -141,14 +135,44 @@ def _part(tree: Tree) -> Part:
 # ---- the messages that gave way ----
 
 
-def encoded(tree: object) -> bytes:
-    """A JSON value. TypeError, ValueError, RecursionError for what JSON cannot hold."""
-    return json.dumps(tree, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+def kept(project: Project, messages: Sequence[Tree]) -> dict[str, Any]:
+    """Messages as a content that is durable in a blob when this returns. TypeError, ValueError, RecursionError where
+    JSON cannot hold them.
+    """
+    data = _encoded(list(map(dict, messages)))
+    return {"digests": [project.store.put_blob([data])], "size": len(data)}
 
 
 def decoded(project: Project, original: Tree, route: str) -> list[dict[str, Any]]:
-    """The messages of a part. NotFound where they were forgotten; Damaged."""
-    found: list[dict[str, Any]] = json.loads(
-        contents.unpack(project.store, original, route).decode("utf-8", "surrogatepass")
-    )
+    """The messages of a content. NotFound where they were forgotten; Damaged."""
+    data = contents.unpack(project.store, original, route)
+    found: list[dict[str, Any]] = json.loads(data.decode("utf-8", "surrogatepass"))
     return found
+
+
+def to_undo(project: Project, route: str) -> tuple[Part, ...]:
+    """What gave way last, and was not put back. NotFound where nothing did; DamagedJournal, OSError."""
+    found = list[tuple[Part, ...]]()
+    for entry in project.store.read(f"{STREAMS}{route}"):
+        if parts := _parsed(entry).parts:
+            found.append(parts)
+        elif entry.id.startswith("undo-") and found:
+            found.pop()
+    if not found:
+        raise NotFound(route, "no compaction to undo", f"ralf context show {route}")
+    return found[-1]
+
+
+def put_back(project: Project, route: str, messages: Sequence[Tree]) -> list[Tree]:
+    """Messages with the outputs of tools that were stored, but for forgotten ones. DamagedJournal, OSError."""
+    found = list(messages)
+    for status in map(_parsed, project.store.read(f"{STREAMS}{route}")):
+        for part in status.parts:
+            if part.kind == "stored" and part.made[0] in found:
+                with suppress(NotFound):
+                    [found[found.index(part.made[0])]] = decoded(project, part.original, route)
+    return found
+
+
+def _encoded(tree: object) -> bytes:
+    return json.dumps(tree, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")

@@ -26,7 +26,7 @@ from ralf.transcripts.events import Event
 SHARE, LEAST = 0.07, 600
 """Of a segment's tokens, and tokens at least, for what is in its record besides what was done and the closing text."""
 
-_ITEM, _SENT, _TEXT, _ABOUT, _CHANGE = 300, 1_000, 1_500, 120, 80  # characters
+_ITEM, _SENT, _TEXT, _CHANGE = 300, 1_000, 1_500, 80  # characters
 
 _MESSAGES = (4_000, 1_000, 280, 140)  # units of a person's message, as many as there is room for
 
@@ -115,19 +115,12 @@ def _newest(texts: Iterable[tuple[int, str]], room: int, most: int = _ITEM) -> t
 
 def _asked(entries: Sequence[Entry], room: int) -> dict[int, str]:
     """All messages of the person by their places among the entries, as long as there is room."""
-    found: dict[int, str] = {}
+    said = {place: entry for place, entry in enumerate(entries) if isinstance(entry, Message)}
     for most in _MESSAGES:
-        found = {place: _message(entry, most) for place, entry in enumerate(entries) if isinstance(entry, Message)}
+        found = {at: f'{opened(one)}{indented(cutting.message(one.text, most))}"' for at, one in said.items()}
         if _tokens(found.values()) <= room:
             break
     return found
-
-
-def _message(message: Message, most: int) -> str:
-    if message.form == "ran":
-        return f"- {indented(lines.own_command(message))}"
-    about = f'to "{trimmed(one_line(message.about), _ABOUT)}": ' if message.about else ""
-    return f'{opened(message)}{about}{indented(cutting.message(message.text, most))}"'
 
 
 def _sends(call: Event) -> bool:

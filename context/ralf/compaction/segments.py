@@ -54,12 +54,7 @@ def segments_of(messages: Sequence[Message], completed: Completed | None = None,
     for group in together:
         reaches[group[0]] = group[-1] + 1
     reaches = [*accumulate(reaches, max)]
-    if completed is None:
-        marked = _complete(events, asked)
-    elif callable(completed):
-        marked = (index for index, message in enumerate(messages) if completed(message))
-    else:
-        marked = (index for index in completed if 0 <= index < len(messages))
+    marked = _complete(events, asked) if completed is None else pinned(messages, completed)
     ended = ((index, _end(messages, index, reaches)) for index in marked)
     ends = {end for index, end in ended if asked.isdisjoint(range(index + 1, end))}
     parts, start = [], 0
@@ -71,9 +66,7 @@ def segments_of(messages: Sequence[Message], completed: Completed | None = None,
 
 def _end(messages: Sequence[Message], index: int, reaches: Sequence[int]) -> int:
     """The index before which the segment ends that a message completes; `reaches`: where what began by then ends."""
-    end = index + 1
-    while reaches[end - 1] > end:
-        end = reaches[end - 1]
+    end = next(end for end in range(index + 1, len(reaches) + 1) if reaches[end - 1] == end)
     while end < len(messages) and messages[end].get("role") == "assistant" and not calls(messages[end]):
         end += 1
     return end

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ralf.errors import UsageError
+from ralf.text.patterns import regex
 
 Message = Mapping[str, Any]
 
@@ -21,6 +22,9 @@ Count = Callable[[str], int]
 
 IMAGE_TOKENS = 1_600
 """What an image or a document counts whose bytes stand in the message: about the most that an image costs."""
+
+_IMAGE = regex(r'\{[^{}]*"type": "base64"[^{}]*\}|\{[^{}]*"url": "data:[^{}]*\}')
+"""What holds the bytes of an image or a document, in JSON: a source of Base64, or a URL of data."""
 
 _MOST_CHARACTERS = 64  # of a token, as good as always
 
@@ -32,6 +36,8 @@ _SYSTEM = ("system", "developer")
 _CALLS = ("tool_use", "_call")  # end the types: `mcp_tool_use`, `custom_tool_call`
 
 _RESULTS = ("tool_result", "_call_output")
+
+_ANSWERED = ("tool_use_id", "tool_call_id", "call_id", "id")  # what names the call of a result
 
 
 def checked(messages: Sequence[Any]) -> Sequence[Message]:
@@ -73,27 +79,24 @@ def _ends(block: Message, ends: tuple[str, ...]) -> bool:
 
 def calls(message: Message) -> set[str]:
     """The ids of the tools' calls in a message."""
-    found = [block.get("id") or block.get("call_id") for block in _blocks(message) if _ends(block, _CALLS)]
-    if _ends(message, _CALLS):
-        found.append(message.get("call_id"))
-    if isinstance(made := message.get("tool_calls"), list):
-        found += [call.get("id") for call in made if isinstance(call, dict)]
+    made = message.get("tool_calls")
+    found = [block.get("call_id") or block.get("id") for block in _blocks(message) if _ends(block, _CALLS)]
+    found += [call.get("id") for call in made if isinstance(call, dict)] if isinstance(made, list) else []
     return {id_ for id_ in found if isinstance(id_, str)}
 
 
 def results(message: Message) -> set[str]:
     """The ids of the calls whose results stand in a message."""
-    found = [block.get("tool_use_id") or block.get("call_id") for block in _blocks(message) if is_result(block)]
-    if message.get("role") == "tool":
-        found.append(message.get("tool_call_id"))
-    if is_result(message):
-        found.append(message.get("call_id") or message.get("id"))
+    answers = (block for block in _blocks(message) if is_result(block) or block.get("role") == "tool")
+    found = {next((block[key] for key in _ANSWERED if block.get(key)), None) for block in answers}
     return {id_ for id_ in found if isinstance(id_, str)}
 
 
-def _blocks(message: Message) -> list[dict[str, Any]]:
+def _blocks(message: Message) -> list[Message]:
+    """A message, which may be an item, and the blocks of its content."""
     content = message.get("content")
-    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    blocks = content if isinstance(content, list) else []
+    return [message, *(block for block in blocks if isinstance(block, dict))]
 
 
 def as_chat(message: Message) -> Message:
@@ -137,30 +140,12 @@ def groups(messages: Sequence[Message]) -> list[list[int]]:
 
 def cost(message: Message, count: Count) -> int:
     """The tokens of a message as JSON, which is a little more than its text has; an image counts `IMAGE_TOKENS`."""
-    images = 0
-
-    def without_images(value: Any) -> Any:
-        nonlocal images
-        if isinstance(value, dict):
-            if _is_image(value):
-                images += 1
-                return {}
-            return {key: without_images(item) for key, item in value.items()}
-        return [without_images(item) for item in value] if isinstance(value, list | tuple) else value
-
     try:
-        text = json.dumps(without_images(dict(message)), ensure_ascii=False, default=str)
+        text = json.dumps(dict(message), ensure_ascii=False, default=str)
     except (RecursionError, TypeError, ValueError):
         return TOO_DEEP
+    text, images = _IMAGE.subn("{}", text)
     return count(text) + images * IMAGE_TOKENS
-
-
-def _is_image(value: dict[str, Any]) -> bool:
-    """Whether this is what holds the bytes of an image or a document: a source of Base64, or a URL of data."""
-    if value.get("type") == "base64" and isinstance(value.get("data"), str):
-        return True
-    url = value.get("url")
-    return isinstance(url, str) and url.startswith("data:")
 
 
 # ---- cutting within their texts ----

@@ -45,38 +45,34 @@ def truncate(messages: Sequence[Message], budget: int, *, pins: Pins = (), count
     counted = count if count is not None else tokens.count
     together = groups(checked(messages))
     group_of = {index: group for group in together for index in group}
-    kept: dict[int, Message] = {}
     left = checked_budget(budget)
     price = cache(lambda index: cost(messages[index], counted))
+
+    def fitting(indices: Sequence[int], room: int) -> dict[int, Message] | None:
+        """Some messages, shortened where they do not fit; None where they cannot."""
+        own: list[Message] | None = [messages[index] for index in indices]
+        if sum(map(price, indices)) > room:
+            own = shortened([messages[index] for index in indices], room, counted)
+        return dict(zip(indices, own, strict=True)) if own is not None else None
 
     # What is to stay whatever is newest, the first to go last.
     leading = [index for index, message in enumerate(messages) if is_system(message)]
     leading += [index for index in reversed(range(len(messages))) if is_request(messages[index])][:1]
     leading += sorted(pinned(messages, pins), reverse=True)
     must = list(dict.fromkeys(index for lead in leading for index in group_of[lead]))
-    if (needed := sum(map(price, must))) <= left:
-        kept = {index: messages[index] for index in must}
-        left -= needed
-    else:
-        left = 0
-    while must and not kept:
-        fitting = shortened([messages[index] for index in must], budget, counted)
-        if fitting is not None:
-            kept = dict(zip(must, fitting, strict=True))
-        else:
-            gone = group_of[must[-1]]
-            must = [index for index in must if index not in gone]
-
+    kept = fitting(must, left)
+    while kept is None:
+        must = [index for index in must if index not in group_of[must[-1]]]
+        kept = fitting(must, left)
+    left -= min(left, sum(map(price, must)))
     newest = [group for group in sorted(together, key=lambda group: group[-1], reverse=True) if group[0] not in kept]
     for place, group in enumerate(newest if left else ()):
-        own: list[Message] | None = [messages[index] for index in group]
-        if (needed := sum(map(price, group))) > left:
-            own = shortened([messages[index] for index in group], left, counted) if not place else None
-            needed = left
-        if own is None:
+        needed = sum(map(price, group))
+        found = fitting(group, left) if needed <= left or not place else None
+        if found is None:
             break
-        kept |= zip(group, own, strict=True)
-        left -= needed
+        kept |= found
+        left -= min(left, needed)
 
     order = sorted(kept)
     return Truncation(
@@ -96,9 +92,8 @@ def checked_budget(budget: int) -> int:
 
 def pinned(messages: Sequence[Message], pins: Pins) -> list[int]:
     """The indices of the messages that are pinned; UsageError for one that is none."""
-    if callable(pins):
-        return [index for index, message in enumerate(messages) if pins(message)]
-    for index in pins:
+    found = [index for index, message in enumerate(messages) if pins(message)] if callable(pins) else list(pins)
+    for index in found:
         if not isinstance(index, int) or not 0 <= index < len(messages):
             raise UsageError(f"pin {ascii(index)[:80]}", f"no index of one of {len(messages)} messages")
-    return list(pins)
+    return found
