@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Literal
 
 from ralf.config import DEFAULT_WINDOW
@@ -78,9 +79,4 @@ def compaction_due(used: int, window: int, *, percent: int = COMPACT_AT, mid_tur
 
 def outgoing(sizes: Sequence[int], share: int) -> int:
     """How many of some tool outputs, oldest first, have to leave so that the others fit into their share."""
-    left = sum(sizes)
-    for place, size in enumerate(sizes):
-        if left <= share:
-            return place
-        left -= size
-    return len(sizes)
+    return len(sizes) - sum(size <= share for size in accumulate(reversed(sizes)))

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from ralf import project as projects, routing
-from ralf.allocation.shares import COMPACT_AT, Allocation, allocate, compaction_due, outgoing
+from ralf.allocation.shares import COMPACT_AT, allocate, compaction_due, outgoing
 from ralf.checkpointing.flow import checkpoint
 from ralf.checkpointing.section import Summarizer
 from ralf.compaction import records
@@ -82,7 +82,7 @@ def compact(
     percent: int = COMPACT_AT,
     force: bool = False,
     summarizer: Summarizer | None = None,
-    count: Count | None = None,
+    count: Count = tokens.count,
     root: Root = None,
 ) -> Compaction:
     """Compact the completed segments of a conversation, if its window is as full as that.
@@ -96,7 +96,7 @@ def compact(
     percent    of the window, from which on it is compacted
     force      compact whatever is used
     summarizer  asked once for each checkpoint: its text stands in the place of a segment; None: the segment's record
-    count      how many tokens a text has; None: exactly, by o200k_base
+    count      how many tokens a text has; exactly, by o200k_base, if not given
 
     Pinned messages and those of the current task stay as they are; so does a segment whose record would not be smaller,
     or that JSON cannot hold. Of the summaries that are more than their share of the window the oldest are cut to their
@@ -109,12 +109,11 @@ def compact(
     if summarizer is not None and not hasattr(summarizer, "summarize"):
         hint = "for the name of a model: `ralf.checkpoint(ROUTE, TRANSCRIPT, summarizer=NAME)`"
         raise UsageError(f"summarizer {summarizer!r}", "an object with a method `summarize` is expected", hint)
-    counted = count if count is not None else tokens.count
-    costs = [cost(message, counted) for message in checked(messages)]
+    costs = [cost(message, count) for message in checked(messages)]
     before, shares, parts = sum(costs), allocate(window), segments_of(messages, completed, pins)
     current, full = sum(costs[index] for index in parts.current), max(before, used or 0)
     why: Why = "manual" if force else compaction_due(full, window, percent=percent, mid_turn=mid_turn)
-    work = _Work(project, route, messages, costs, counted)
+    work = _Work(project, route, messages, costs, count)
     found = [*(work.planned(parts, shares.summaries, summarizer) if why else work.stored(parts, shares.tool_output))]
     status, made = records.status(project, route), list(messages)
     if found:
@@ -123,15 +122,19 @@ def compact(
         for (own, _), part in zip(found, status.parts, strict=True):  # as they were recorded first
             instead |= {**dict.fromkeys(own, ()), own[-1]: part.made}
         made = [one for index, message in enumerate(messages) for one in instead.get(index, (message,))]
+    oversized = ""
+    if current > shares.active_task:
+        what = f"the current task has {current:,} tokens, more than its share of {shares.active_task:,}"
+        oversized = f'{what}: split it (ralf task split {route} "TITLE" "TITLE"), or hand over'
     known = dict(zip(map(id, messages), costs, strict=True))
     return Compaction(
         tuple(made),
         why,
         status.parts if found else (),
         before,
-        sum(known.get(id(message)) or cost(message, counted) for message in made),
+        sum(known.get(id(message)) or cost(message, count) for message in made),
         current,
-        _oversized(current, shares, route),
+        oversized,
         status,
         tuple(work.warnings),
     )
@@ -153,13 +156,6 @@ def undo(messages: Sequence[Message], route: str, *, root: Root = None) -> list[
         found[start : start + len(there)] = original
     records.append_parts(project, route, "undo", [])
     return found
-
-
-def _oversized(current: int, shares: Allocation, route: str) -> str:
-    if current <= shares.active_task:
-        return ""
-    what = f"the current task has {current:,} tokens, more than its share of {shares.active_task:,}"
-    return f'{what}: split it (ralf task split {route} "TITLE" "TITLE"), or hand over'
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ _MESSAGES = (4_000, 1_000, 280, 140)  # units of a person's message, as many as 
 _FILES, _DONE, _TESTS = 100, 10_000, 3  # files, characters that name them, runs of tests
 
 _PROMISE = regex(r"<promise>[^<\n]{0,40}</promise>")
+"""What an agent says to its loop alone."""
 
 _SENDING = frozenset(
     "task agent spawnagent delegate delegatetask handoff sendmessage postmessage recorddecision handover".split()
@@ -54,8 +55,9 @@ class Record(Extractive):
 def _lines(segment: Segment) -> Iterator[str]:
     entries, facts = thread(segment.entries).entries, segment.facts
     steps = [entry for entry in entries if isinstance(entry, Step)]
-    texts = {place: _unpromised(entry) for place, entry in enumerate(entries) if isinstance(entry, Said)}
-    texts = {place: text for place, text in texts.items() if text}
+    said_by_agent = ((place, entry.text) for place, entry in enumerate(entries) if isinstance(entry, Said))
+    unpromised = ((place, _PROMISE.sub("", text).strip()) for place, text in said_by_agent)
+    texts = {place: text for place, text in unpromised if text}
     closing = texts.popitem()[1] if texts else ""
     answered = {event.call_id for event in segment.events if event.kind == "result" and not event.failed}
     calls = [event for event in segment.events if event.kind == "call" and event.call_id in answered]
@@ -90,11 +92,6 @@ def _lines(segment: Segment) -> Iterator[str]:
     yield from ["**Said last:**", quotation(closing)] if closing else ()
 
 
-def _unpromised(said: Said) -> str:
-    """A text of the agent's without the promise of completion, which is for a loop."""
-    return _PROMISE.sub("", said.text).strip()
-
-
 def _tokens(texts: Iterable[str]) -> int:
     return sum(tokens.estimate(text) + 1 for text in texts)
 
@@ -125,14 +122,12 @@ def _asked(entries: Sequence[Entry], room: int) -> dict[int, str]:
 
 def _sends(call: Event) -> bool:
     """Whether a call gives something to another agent, or to ralf to keep."""
-    if flat(call.tool.rpartition("__")[2]) in _SENDING:
-        return True
-    command = command_text(call.input)
-    for one in simple_commands(command) if "ralf" in command else ():
-        words = [word for word in one.words[1:] if word != "context"]
-        if program_of(one.words) == "ralf" and _OWN.intersection(words[:1]) and not _LOOKS.intersection(words[1:2]):
-            return True
-    return False
+    command = command_text(call.input).replace("ralf context ", "ralf ")
+    ran = (
+        [one.words for one in simple_commands(command) if program_of(one.words) == "ralf"] if "ralf" in command else []
+    )
+    is_own = any(_OWN.intersection(words[1:2]) and not _LOOKS.intersection(words[2:3]) for words in ran)
+    return is_own or flat(call.tool.rpartition("__")[2]) in _SENDING
 
 
 def _given(call: Event) -> str:

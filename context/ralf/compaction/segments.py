@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from ralf.checkpointing.completion import Completion
 from ralf.conversation.messages import Message, as_chat, calls, groups, is_system
@@ -50,17 +50,13 @@ def segments_of(messages: Sequence[Message], completed: Completed | None = None,
     stay = {index for group in together if not stay.isdisjoint(group) for index in group}
     summaries = [index for index, message in enumerate(messages) if is_summary(message) and index not in stay]
     kept = stay | {*summaries, *(index for index, message in enumerate(messages) if is_system(message))}
-    reaches = [index + 1 for index in range(len(messages))]
-    for group in together:
-        reaches[group[0]] = group[-1] + 1
-    reaches = [*accumulate(reaches, max)]
+    ends_of = {group[0]: group[-1] + 1 for group in together}
+    reaches = [*accumulate((ends_of.get(index, 0) for index in range(len(messages))), max)]
     marked = _complete(events, asked) if completed is None else pinned(messages, completed)
     ended = ((index, _end(messages, index, reaches)) for index in marked)
     ends = {end for index, end in ended if asked.isdisjoint(range(index + 1, end))}
-    parts, start = [], 0
-    for end in [*sorted(ends), len(messages)]:
-        parts.append(tuple(index for index in range(start, end) if index not in kept))
-        start = end
+    borders = pairwise([0, *sorted(ends), len(messages)])
+    parts = [tuple(index for index in range(start, end) if index not in kept) for start, end in borders]
     return Segments(tuple(filter(None, parts[:-1])), parts[-1], tuple(sorted(kept)), tuple(summaries))
 
 

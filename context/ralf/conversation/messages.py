@@ -59,12 +59,10 @@ def is_system(message: Message) -> bool:
 
 def is_request(message: Message) -> bool:
     """Whether somebody asks for something in a message: it is a user's, and more than results of tools."""
-    if message.get("role") != "user":
-        return False
     content = message.get("content")
-    if isinstance(content, list):
-        return any(not (isinstance(block, dict) and is_result(block)) for block in content)
-    return bool(content)
+    blocks = content if isinstance(content, list) else [content]
+    is_asked = any(block and not (isinstance(block, dict) and is_result(block)) for block in blocks)
+    return is_asked and message.get("role") == "user"
 
 
 def is_result(block: Message) -> bool:

@@ -10,9 +10,9 @@ from ralf import project as projects
 from ralf.brief.views import render
 from ralf.checkpointing.flow import CheckpointReport, checkpoint
 from ralf.checkpointing.section import Summarizer
-from ralf.conversation.messages import Count, Message, checked, cost, is_system
+from ralf.conversation.messages import Count, Message, cost, is_system
 from ralf.conversation.transcript import Conversation
-from ralf.conversation.truncation import Pins, Truncation, checked_budget, pinned, truncate
+from ralf.conversation.truncation import Pins, Truncation, pinned, truncate
 from ralf.errors import RalfError, TranscriptChanged, UsageError
 from ralf.finding.reader import get_context
 from ralf.project import Project
@@ -52,7 +52,7 @@ def summarize(
     pins: Pins = (),
     root: str | os.PathLike[str] | None = None,
     summarizer: Summarizer | str | None = None,
-    count: Count | None = None,
+    count: Count = tokens.count,
 ) -> Summary:
     """A conversation that fits into `budget` tokens, with a summary of what it was cut by.
 
@@ -66,17 +66,15 @@ def summarize(
     it. Never over budget. Where the checkpoint fails the messages are cut all the same, and `warning` says why.
     UsageError for a refused route or budget.
     """
-    counted = count if count is not None else tokens.count
-    checked_budget(budget)
-    size = sum(cost(message, counted) for message in checked(messages))
-    if size <= budget:
-        return Summary(tuple(messages), Truncation(tuple(messages), tokens=size))
+    whole = truncate(messages, budget, pins=pins, count=count)
+    if not whole.cut and not whole.shortened:
+        return Summary(whole.messages, whole)
     stay = set(pinned(messages, pins))
     places = [index for index, message in enumerate(messages) if index in stay or not is_summary(message)]
     own = [messages[index] for index in places]
     share = int(budget * SHARE)
     room = int(share * BRIEF)
-    cut = truncate(own, share - room, pins=[n for n, index in enumerate(places) if index in stay], count=counted)
+    cut = truncate(own, share - room, pins=[n for n, index in enumerate(places) if index in stay], count=count)
     report, warning = None, ""
     if gone := sorted({*cut.cut, *cut.shortened}):
         try:
@@ -85,10 +83,12 @@ def summarize(
             raise
         except (RalfError, OSError) as error:
             warning = str(error)
-    brief = _brief(route, room, root) if report is not None else None
     kept = list(cut.messages)
-    if brief is not None and cut.tokens + cost(brief, counted) <= budget:
-        kept.insert(next((place for place, one in enumerate(kept) if not is_system(one)), len(kept)), brief)
+    if report is not None:
+        text = render(get_context(route, root=root), max(0, room - _SURROUNDING), section="brief")
+        brief = {"role": "user", "content": text}
+        if text and cut.tokens + cost(brief, count) <= budget:
+            kept.insert(next((place for place, one in enumerate(kept) if not is_system(one)), len(kept)), brief)
     return Summary(tuple(kept), cut, report, warning)
 
 
@@ -98,11 +98,6 @@ def is_summary(message: Message) -> bool:
     if message.get("role") != "user" or not isinstance(content, str) or not content.startswith(cleaning.OWN_OUTPUT):
         return False
     return not cleaning.outside(content).strip()
-
-
-def _brief(route: str, room: int, root: str | os.PathLike[str] | None) -> Message | None:
-    text = render(get_context(route, root=root), max(0, room - _SURROUNDING), section="brief")
-    return {"role": "user", "content": text} if text else None
 
 
 def _checkpoint(

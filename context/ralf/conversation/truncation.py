@@ -30,11 +30,11 @@ class Truncation:
     tokens: int = 0
 
 
-def truncate(messages: Sequence[Message], budget: int, *, pins: Pins = (), count: Count | None = None) -> Truncation:
+def truncate(messages: Sequence[Message], budget: int, *, pins: Pins = (), count: Count = tokens.count) -> Truncation:
     """The messages that stay where a conversation may have `budget` tokens, and never more, whatever it holds.
 
     pins   messages that stay: indices, or a function that says so of a message
-    count  how many tokens a text has; None: exactly, by o200k_base
+    count  how many tokens a text has; exactly, by o200k_base, if not given
 
     The system prompt stays, then pins, the newest request of a user, and the newest messages, as many as fit without a
     gap. A tool's call and its results stay or go together. Where not even those that are to stay fit, their longest
@@ -42,17 +42,17 @@ def truncate(messages: Sequence[Message], budget: int, *, pins: Pins = (), count
     system prompt. The newest messages are shortened too, where not one of them would stay. UsageError for a negative
     budget or an index that is none.
     """
-    counted = count if count is not None else tokens.count
+    if not isinstance(budget, int) or budget < 0:
+        raise UsageError(ascii(budget)[:80], "a budget is a whole number of tokens, 0 or more")
     together = groups(checked(messages))
     group_of = {index: group for group in together for index in group}
-    left = checked_budget(budget)
-    price = cache(lambda index: cost(messages[index], counted))
+    price = cache(lambda index: cost(messages[index], count))
 
     def fitting(indices: Sequence[int], room: int) -> dict[int, Message] | None:
         """Some messages, shortened where they do not fit; None where they cannot."""
         own: list[Message] | None = [messages[index] for index in indices]
         if sum(map(price, indices)) > room:
-            own = shortened([messages[index] for index in indices], room, counted)
+            own = shortened([messages[index] for index in indices], room, count)
         return dict(zip(indices, own, strict=True)) if own is not None else None
 
     # What is to stay whatever is newest, the first to go last.
@@ -60,11 +60,11 @@ def truncate(messages: Sequence[Message], budget: int, *, pins: Pins = (), count
     leading += [index for index in reversed(range(len(messages))) if is_request(messages[index])][:1]
     leading += sorted(pinned(messages, pins), reverse=True)
     must = list(dict.fromkeys(index for lead in leading for index in group_of[lead]))
-    kept = fitting(must, left)
+    kept = fitting(must, budget)
     while kept is None:
         must = [index for index in must if index not in group_of[must[-1]]]
-        kept = fitting(must, left)
-    left -= min(left, sum(map(price, must)))
+        kept = fitting(must, budget)
+    left = max(0, budget - sum(map(price, must)))
     newest = [group for group in sorted(together, key=lambda group: group[-1], reverse=True) if group[0] not in kept]
     for place, group in enumerate(newest if left else ()):
         needed = sum(map(price, group))
@@ -79,15 +79,8 @@ def truncate(messages: Sequence[Message], budget: int, *, pins: Pins = (), count
         tuple(kept[index] for index in order),
         tuple(index for index in range(len(messages)) if index not in kept),
         tuple(index for index in order if kept[index] != messages[index]),
-        sum(cost(kept[index], counted) for index in order),
+        sum(cost(kept[index], count) for index in order),
     )
-
-
-def checked_budget(budget: int) -> int:
-    """The same budget; UsageError for what is no number of tokens."""
-    if not isinstance(budget, int) or budget < 0:
-        raise UsageError(ascii(budget)[:80], "a budget is a whole number of tokens, 0 or more")
-    return budget
 
 
 def pinned(messages: Sequence[Message], pins: Pins) -> list[int]:
