@@ -22,7 +22,7 @@ from ralf.compaction.segments import segments_of
 from ralf.conversation.messages import cost
 from ralf.conversation.summary import is_summary
 from ralf.conversation.truncation import truncate
-from ralf.errors import NotFound, UsageError
+from ralf.errors import NotFound, RalfError, UsageError
 from ralf.maintenance.forget import forget
 from ralf.maintenance.verify import verify
 from ralf.text import tokens
@@ -402,6 +402,30 @@ def test_the_text_of_a_model_that_the_caller_passes_stands_in_the_place_of_the_r
     assert lines[1:4] == ["## Completed: The reader", "- reads both forms of src/reader_7.py", marked]
     assert (model.asked, made.warnings) == (1, ())
     assert "and src/nowhere.py (not found" in project.find(tmp_path).route_file(ROUTE).read_text()
+
+
+@pytest.mark.ci
+def test_a_compaction_that_is_undone_and_done_again_has_the_models_text_and_asks_nobody(tmp_path: Path) -> None:
+    model, messages = Model(), conversation([WORDS], 200)
+    made = compacted(messages, tmp_path, summarizer=model)
+    assert undo(made.messages, ROUTE, root=tmp_path) == messages
+    assert (compacted(messages, tmp_path, summarizer=model).messages, model.asked) == (made.messages, 1)
+
+
+def test_the_name_of_a_model_is_refused_as_its_text_would_not_stand_in_the_window(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="summarizer 'claude'"):
+        compacted(conversation([WORDS], 200), tmp_path, summarizer="claude")
+
+
+def test_where_a_checkpoint_cannot_be_written_nothing_is_compacted(tmp_path: Path) -> None:
+    messages = conversation([WORDS], 200)
+    compacted(messages, tmp_path)
+    journal = tmp_path / f".autonomous/context/journal/routes/{ROUTE}.jsonl"
+    journal.unlink()
+    journal.mkdir()
+    with pytest.raises((RalfError, OSError)):
+        compacted([*conversation([WORDS, WORDS], 200)], tmp_path)
+    assert records.status(project.find(tmp_path), ROUTE).count == 1
 
 
 def test_a_turn_that_left_no_to_do_open_is_complete_when_the_person_goes_on() -> None:

@@ -101,8 +101,8 @@ def compact(
     Pinned messages and those of the current task stay as they are; so does a segment whose record would not be smaller,
     or that JSON cannot hold. Of the summaries that are more than their share of the window the oldest are cut to their
     first lines. Below the mark, of the output of tools in completed segments what is more than its share is stored, the
-    oldest first, and a line refers to it. Nothing to do: nothing is written. UsageError for a refused route, window or
-    pin, or the name of a model; Busy, Damaged, OSError: then nothing was compacted.
+    oldest first, and a line stands in its place. UsageError for a refused route, window, pin or summarizer; Busy,
+    Damaged, OSError: then nothing was compacted.
     """
     project = projects.find(root)
     route = routing.check_new(project, route)
@@ -141,7 +141,8 @@ def compact(
 
 
 def undo(messages: Sequence[Message], route: str, *, root: Root = None) -> list[Message]:
-    """A conversation with the originals back in the places of what the last compaction put there.
+    """A conversation with the originals back in the places of what the last compaction put there; undone again, of the
+    one before.
 
     NotFound where nothing was compacted, or its summaries are not in the conversation; Busy, Damaged, OSError.
     """
