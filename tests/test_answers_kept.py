@@ -179,6 +179,15 @@ def written(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
+LOCAL, SERVERS = "config.local.yaml", "store: nats\nnats_project: x\n"
+
+
+def servers(world: World) -> None:
+    """Name servers, as their user who has allowed it."""
+    written(world.store / LOCAL, SERVERS)
+    storekit.allow(world.store / LOCAL, world.user.home)
+
+
 def with_index(world: World, statement: str) -> None:
     """Change the index while somebody else has it open: who closes it last takes the files beside it away."""
     index = sqlite3.connect(world.index)
@@ -264,7 +273,8 @@ CHANGES: dict[str, tuple[bool, Callable[[World], object]]] = {
     ),
     "settings that cannot be parsed": (True, lambda w: config(w, "route_by: [")),
     "no settings": (False, lambda w: (w.store / "config.yaml").unlink(missing_ok=True)),
-    "a store on servers": (True, lambda w: written(w.store / "config.local.yaml", "store: nats\nnats_url: x\n")),
+    "a store on servers": (True, lambda w: servers(w)),
+    "a store on servers that nobody has allowed": (False, lambda w: written(w.store / LOCAL, SERVERS)),
     "no .gitignore": (True, lambda w: (w.store / ".gitignore").unlink()),
     "a folder that is a link": (
         True,

@@ -166,14 +166,23 @@ class NatsStore:
             return f"{seq}.{head.number + 1}"
 
     def _landed(self, stream: str, id: str, after: Token | None) -> Token | None:  # noqa: A002
-        """Where a record has landed after a place, if the stream has that; None for nowhere."""
+        """Where a record has landed after a place, if the stream has that; None for nowhere. What a search from the
+        beginning has seen is known to the next one.
+        """
+        key = f"ids {self._subject(stream)}"
+        ids: dict[str, Token]
+        until, ids = (after, {}) if after is not None else self.log.kept.get(key, (None, {}))
         try:
-            _, entries, damage = self._view(stream, after)
+            _, entries, damage = self._view(stream, until)
         except UnknownToken:
+            ids = {}
             _, entries, damage = self._view(stream)
         if damage is not None:
             raise damage
-        return next((entry.token for entry in entries if entry.id == id), None)
+        ids |= {entry.id: entry.token for entry in entries}
+        if after is None and entries:
+            self.log.kept[key] = entries[-1].token, ids
+        return ids.get(id)
 
     def _put(
         self, stream: str, entries: Sequence[tuple[str, bytes]], headers: Mapping[str, str], *, name: str, expected: int
