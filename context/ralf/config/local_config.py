@@ -204,9 +204,11 @@ def _looked_at(project: Configured) -> tuple[LocalConfig, bytes | None]:
     if content is None or not found.runs_something:
         return found, None
     digest = digests.sha256(content).hexdigest()
-    if digest not in (environment.consent(), project.owner.accepted.get(path.name)):
+    if digest == environment.consent():
+        return found, None
+    if project.owner.accepted.get(path.name) != digest:
         project.owner.refresh()  # another process may have been told since
-    return found, None if digest in (environment.consent(), project.owner.accepted.get(path.name)) else content
+    return found, None if project.owner.accepted.get(path.name) == digest else content
 
 
 def was_allowed(project: Configured) -> bool:

@@ -15,9 +15,9 @@ from ralf.storage.journal import Store
 def open_named(project: Project) -> Store | None:
     """The store of a project, None where it is files.
 
-    Only a file that this user has written since they opted the project in names one: what is recorded is sent nowhere
-    on the word of a repository or an archive. UsageError where others may read the file, it is for another project or
-    makes no sense, where the client is not installed, and where the user has no key to encrypt with.
+    Only a file that this user has allowed names one: what is recorded is sent nowhere on the word of a repository or an
+    archive. UsageError where others may read the file, it is not as it was allowed or makes no sense, where the client
+    is not installed, and where the user has no key to encrypt with.
     """
     where, owner = project.local_config_file, project.owner
     from ralf.config import local_config  # every command asks `names_servers`, and few names any
