@@ -327,7 +327,11 @@ PLAIN, CLICK = "ralf_cli.plain", "ralf_cli.main"
 
 
 class Cli:
-    """The command line in this process, on one project: the whole way from arguments to exit status."""
+    """The command line in this process, on one project: the whole way from arguments to exit status. A person types it
+    at a terminal, as far as the command is told, unless a variable names an agent; its output is that of a pipe.
+    """
+
+    is_at_terminal = True
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
         self.root = root
@@ -336,9 +340,11 @@ class Cli:
 
     def __call__(self, *args: object, root: Path | None = None) -> Ran:
         """Run `ralf` with these arguments, on another project where `root` is given."""
+        from ralf_cli import person
         from ralf_cli.main import run
 
         self._capfd.readouterr()
+        self._monkeypatch.setattr(person, "_is_at_terminal", lambda: self.is_at_terminal)
         self._monkeypatch.setattr(sys, "argv", ["ralf", "--root", str(root or self.root), *map(str, args)])
         with pytest.raises(SystemExit) as raised:
             run()

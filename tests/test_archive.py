@@ -240,6 +240,7 @@ def test_a_journal_that_cannot_be_read_keeps_all_evidence(project: Path) -> None
 def test_only_a_person_at_a_terminal_drops_evidence(project: Path, cli: Cli) -> None:
     make_old(project)
     before = blobs(project)
+    cli.is_at_terminal = False
     refused = cli("gc", "--evidence-older-than", "1d")
     assert refused.status == 2 and "cp-001" in refused.out and "ralf why" in refused.err
     assert cli("gc", "--evidence-older-than", "1d", "--dry-run").status == 0

@@ -107,14 +107,16 @@ def test_a_memory_is_handed_over_in_both_ways(made: Path, arguments: list[str]) 
     assert ways[0] == ways[1]
 
 
-def test_what_a_person_said_stands_outside_the_fence_of_a_memory_that_is_handed_over(made: Path) -> None:
+def test_all_of_a_memory_that_is_handed_over_is_fenced_and_what_a_person_said_is_named_as_theirs(made: Path) -> None:
     ralf.api.remember("preference", "indent: tabs", origin="person", root=made)
     ralf.api.remember(
         "trap", "npm test", error="ECONNREFUSED at the tides", resolution="up", origin="person", root=made
     )
     said = storekit.process("memory", "show", "--for", "the tides", cwd=made, way=storekit.PLAIN).out
-    assert "indent: tabs" in outside(said)
-    assert "ECONNREFUSED" in said and "ECONNREFUSED" not in outside(said)
+    assert "indent: tabs (the person)" in said
+    assert "ECONNREFUSED" in said
+    assert "indent" not in outside(said)
+    assert "ECONNREFUSED" not in outside(said)
 
 
 @pytest.mark.ci

@@ -172,6 +172,13 @@ def mended(expected: list[str], printed: list[str]) -> list[str]:
     return made
 
 
+_TYPED = (
+    "import runpy, ralf_cli.person as person; person._is_at_terminal = lambda: True; "
+    "runpy.run_module('ralf_cli', run_name='__main__', alter_sys=True)"
+)
+"""`ralf` as a person types it, with output that can be compared: that of a pipe."""
+
+
 class Shell:
     """One fresh folder, in which `ralf` is a process of the tree under test."""
 
@@ -182,7 +189,7 @@ class Shell:
         programs = tmp_path / "bin"
         programs.mkdir()
         ralf = programs / "ralf"
-        ralf.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ralf_cli "$@"\n')
+        ralf.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{_TYPED}" "$@"\n')
         python = programs / "python"
         python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
         for program in (ralf, python):
@@ -417,21 +424,6 @@ def test_json_of_every_command_parses_and_has_the_names_of_the_api(scratch: Path
     reverted = found("context", "revert", "tide", "cp-001")
     assert set(reverted) == _fields(TakenBack)
     assert reverted["what"] == "cp-001" and reverted["revision"]
-
-
-def test_what_an_agent_decides_in_its_clients_shell_is_its_own_and_not_the_users(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    ralf = storekit.Cli(tmp_path, monkeypatch, capfd)
-    decide = ("context", "decide", "tide", "--json")
-    for more, said, origin in (
-        ({}, (), "user"),
-        ({"CLAUDE_CODE_SESSION_ID": "s-1"}, (), "agent"),
-        ({"CLAUDE_CODE_SESSION_ID": "s-1"}, ("--origin", "user"), "user"),
-    ):
-        for name, value in more.items():
-            monkeypatch.setenv(name, value)
-        assert ralf(*decide, f"Use {len(more)} {said}", *said).json()["origin"] == origin
 
 
 def test_json_of_an_empty_project_is_an_empty_list(tmp_path: Path) -> None:

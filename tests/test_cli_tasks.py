@@ -93,8 +93,9 @@ def test_a_local_configuration_from_before_init_is_allowed_by_nothing_but_a_pers
     local.write_text("verify_commands: true\n")
     local.chmod(0o600)
     ralf(project, "init")
-    ran = ralf(project, "init", "--verify-commands")
-    assert ran.status == 2 and "you have not allowed it" in ran.err
+    status, said = storekit.on_a_terminal(project, "init", "--verify-commands")
+    assert status == 2
+    assert "you have not allowed it" in said
     assert storekit.on_a_terminal(project, "context", "trust", answer="y\n")[0] == 0
     assert not ralf(project, "task", "add", "One", "--verify", "true").err
 
@@ -244,15 +245,15 @@ def test_an_edit_in_an_editor_is_taken_in_and_a_broken_file_is_left_as_it_is(roo
     editor = root.parent / "editor"
     editor.write_text('#!/bin/sh\nsed -i "s/# Build/# Build it well/" "$1"\n')
     editor.chmod(0o755)
-    ran = ralf(root, "task", "edit", made, EDITOR=str(editor))
-    assert ran.status == 0, ran
-    assert "Build it well" in ran.out
+    status, said = storekit.on_a_terminal(root, "task", "edit", made, EDITOR=str(editor), VISUAL="")
+    assert status == 0, said
+    assert "Build it well" in said
     assert list(states(root)) == ["Build it well"]
     editor.write_text('#!/bin/sh\nprintf -- "---\\nid: [\\n---\\n# x\\n" > "$1"\n')
-    broken = ralf(root, "task", "edit", made, EDITOR=str(editor))
-    assert broken.status == 4, broken
+    status, said = storekit.on_a_terminal(root, "task", "edit", made, answer="n\n", EDITOR=str(editor), VISUAL="")
+    assert status == 4, said
     assert (root / ".autonomous" / "tasks" / "active" / f"{made}.md").read_text() == "---\nid: [\n---\n# x\n"
-    assert ralf(root, "task", "edit", made, EDITOR="vi").status in (2, 3, 4)
+    assert ralf(root, "task", "edit", made, EDITOR=str(editor)).status in (2, 3, 4)
 
 
 def test_a_split_leaves_its_parts_in_a_row_and_what_waited_waits_for_the_last(root: Path) -> None:

@@ -174,4 +174,5 @@ def test_what_a_command_echoes_of_a_long_decision_is_short_and_nothing_of_it_is_
     for typed in (("decide", "tide", text), ("context", "drop", "tide", "DEC-001")):
         ran = process(*typed, cwd=tmp_path)
         assert (ran.status, len(ran.out) < 600, "word word" in ran.out, "…" in ran.out) == (0, True, True, True)
-    assert process("context", "decide", "tide", text, "--json", cwd=tmp_path).json()["decision"] == text.strip()
+    again = process("context", "decide", "tide", f"{text}again", "--json", cwd=tmp_path)
+    assert again.json()["decision"] == f"{text}again"

@@ -336,7 +336,7 @@ def test_a_users_hand_over_says_so_in_brief_log_and_json_and_only_the_user_undoe
     assert storekit.process("log", "tide", "--json", cwd=tmp_path).json()[0]["who"] == "user"
     refused = storekit.process("undo", "tide", cwd=tmp_path, CLAUDE_CODE_SESSION_ID="s-1")
     assert (refused.status, "has no write of the agent's" in refused.err) == (3, True)
-    assert storekit.process("undo", "tide", cwd=tmp_path).status == 0
+    assert storekit.on_a_terminal(tmp_path, "undo", "tide")[0] == 0
     assert context_of(tmp_path).handover == Carried()
 
 

@@ -180,7 +180,7 @@ def test_a_file_that_is_edited_by_hand_keeps_every_field_and_section(project: Pr
         trap, first, second, new = read.items
         assert (trap.resolution, trap.error, trap.routes) == ("docker up redis", "ECONNREFUSED", ("a", "b"))
         assert (first.text, second.text, new.text, new.extra) == (WORDS, "too", "A new fact", {"colour": "blue"})
-        assert (new.id, new.origin) == ("fact-3", "person")
+        assert (new.id, new.origin) == ("fact-3", "file")
         assert read.notes == {"My own": "Anything at all.", "": "Below the last line."}
 
 

@@ -202,12 +202,14 @@ def set_(key: str, values: tuple[str, ...], local: bool, to_default: bool, root:
     from ralf import project as projects
     from ralf.config import settings
     from ralf_cli.output import emit_json, fields_of
+    from ralf_cli.person import check_person
 
     if to_default == bool(values):
         raise click.UsageError("VALUE or --default: which of them?")
     project = projects.find(root)
     if local:
-        _check_person(str(project.local_config_file))
+        what = "it says what this machine may run: nothing was changed"
+        check_person(project.local_config_file, what, f"ralf config set --local {key}")
     changed = settings.change_setting(project, key, None if to_default else values, local=local)
     found = settings.get_setting(project, key, local=local)
     if as_json:
@@ -215,15 +217,6 @@ def set_(key: str, values: tuple[str, ...], local: bool, to_default: bool, root:
         return
     where = project.local_config_file if local else project.config_file
     click.echo(f"{where}: {key} is {_value(found)}" + ("" if changed else ", as before"))
-
-
-def _check_person(where: str) -> None:
-    """UsageError where an agent would choose what this machine runs: a text that it read may have asked for it."""
-    from ralf import environment
-    from ralf.errors import UsageError
-
-    if environment.is_agent() and not (sys.stdin and sys.stdin.isatty()):
-        raise UsageError(where, "says what this machine may run, and an agent runs this", "a person sets it")
 
 
 @click.command(short_help="Print where the settings are.")

@@ -49,12 +49,13 @@ def handover(ctx: click.Context, route: str, file: Path | None, is_new: bool, ro
     from ralf.document.tree import to_tree
     from ralf.route.handing_over import hand_over
     from ralf_cli.output import emit_json, given_back, say
-    from ralf_cli.terminal import complain, is_typed
+    from ralf_cli.person import author
+    from ralf_cli.terminal import complain
 
     text = _said(route, file)
     with given_back(root, text):
         routing.check_typed(projects.find(root), route, is_new=is_new)
-        made = hand_over(route, text, author="user" if is_typed() else "agent", root=root)
+        made = hand_over(route, text, author=author(), root=root)
     for warning in made.warnings:
         say(f"warning: {warning}")
     if as_json:

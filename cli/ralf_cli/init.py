@@ -117,16 +117,21 @@ def init(
     Exit status: 0 · 1 a folder cannot be written · 2 no such directory, unreadable settings, a temporary
     environment · 4 a file where ralf keeps a folder · 5 the settings changed meanwhile
     """
-    from ralf import environment, project as projects
+    from ralf import project as projects
     from ralf.config import local_config
     from ralf.errors import UsageError
     from ralf_cli.output import emit_json, handed_over, say
+    from ralf_cli.person import check_person, is_person
 
     if verify_commands and (uninstall or plugin is not None):
         raise click.UsageError("--verify-commands goes with neither --uninstall nor --plugin")
     _check_options(client, plugin, shared=shared, uninstall=uninstall, needs=existing or summarizer is not None)
     project = projects.find(root)
-    asks = sys.stdin.isatty() and not yes and not as_json and not environment.agent()
+    asks = sys.stdin.isatty() and is_person() and not yes and not as_json
+    if not dry_run and not uninstall and (client == "ralf" or summarizer is not None):
+        what = "it lets its files count as yours" if client == "ralf" else "it lets a command of yours run"
+        again = f"ralf init --client {client}{f' --summarizer {summarizer}' if summarizer is not None else ''}"
+        check_person(project.folder, f"{what}: nothing was changed", again)
     if plugin is not None:
         plan = _plugin(Path(os.path.abspath(plugin)))  # noqa: PTH100  # links are not followed
     elif uninstall:
@@ -218,13 +223,11 @@ def _steps(steps: Sequence[ownership.Step]) -> list[Step]:
 
 def _verifying(project: Project) -> list[Step]:
     """What lets the `verify:` commands of tasks run; [] where they may run already."""
-    from ralf import environment
     from ralf.config import local_config
-    from ralf.errors import UsageError
+    from ralf_cli.person import check_person
 
-    if environment.agent() or environment.lease():
-        what = "not changed: only a person may let `verify:` commands run"
-        raise UsageError(project.local_config_file, what, "type it yourself: ralf init --verify-commands")
+    what = "only a person may let `verify:` commands run: nothing was changed"
+    check_person(project.local_config_file, what, "ralf init --verify-commands")
     if project.owner.has_opted_in and local_config.local_config_of(project).verify_commands:
         return []
     how = "change" if project.local_config_file.exists() else "create"

@@ -115,7 +115,7 @@ def gc(age: str, dry_run: bool, root: str | None, as_json: bool) -> None:
     from ralf import project as projects
     from ralf.maintenance.evidence import drop_evidence
     from ralf_cli.output import emit_json, fields_of, say, table
-    from ralf_cli.trust import check_person
+    from ralf_cli.person import check_person
 
     report = drop_evidence(age, root=root)
     if as_json:
@@ -134,7 +134,7 @@ def gc(age: str, dry_run: bool, root: str | None, as_json: bool) -> None:
     if dry_run:
         click.echo(f"would drop {freed}; {left}")
         return
-    check_person(projects.find(root).folder, f"ralf gc --evidence-older-than {age}", done="dropped")
+    check_person(projects.find(root).folder, "nothing was dropped", f"ralf gc --evidence-older-than {age}")
     if not click.confirm(f"Drop {freed}? This cannot be undone", err=True):
         raise click.UsageError("nothing was dropped")
     report = drop_evidence(age, remove=True, root=root)

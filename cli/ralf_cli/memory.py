@@ -80,25 +80,11 @@ def _of_an_agent(command: F) -> F:
     return cast("F", found)
 
 
-def _check_person(name: str, what: str) -> None:
-    """UsageError where an agent types what only a person may."""
-    from ralf import environment
-    from ralf.errors import UsageError
+def _origin() -> str:
+    """Who changes an item."""
+    from ralf_cli.person import is_person
 
-    if agent := environment.agent():
-        hint = "type it yourself, in a terminal of your own"
-        raise UsageError(name, f"{what}: that is a person's to do, and an agent runs this (${agent} is set)", hint)
-
-
-def _origin(whose: Whose, id_: str) -> str:
-    """Who changes an item. UsageError where it is a person's, and an agent types the command."""
-    from ralf import environment
-    from ralf.memory.writing import load
-
-    item = load(*whose).get(id_)
-    if item is not None and item.origin == "person":
-        _check_person(whose[1], f"{id_} is not changed")
-    return "agent" if environment.is_agent() else "person"
+    return "person" if is_person() else "agent"
 
 
 def _with_id() -> Callable[[F], F]:
@@ -244,14 +230,13 @@ def add(
     \b
     Exit status: 0 · 1 unwritable, disk full · 2 invalid name, nothing to say · 4 damaged records · 5 busy
     """
-    from ralf import environment
     from ralf.memory.family import stated
     from ralf.memory.writing import add as add_item
 
     given = {"error": error, "resolution": resolution, "purpose": purpose or "", "type": type_ or "", "source": source}
     delta = stated(
         *(kind, text),
-        origin="agent" if environment.is_agent() else "person",
+        origin=_origin(),
         evidence=evidence,
         expires=expires,
         **{field: value for field, value in given.items() if value},
@@ -282,7 +267,7 @@ def edit(id: str, values: tuple[str, ...], whose: Whose, as_json: bool) -> None:
         raise click.UsageError("say what to change: FIELD=VALUE")
     from ralf.memory.family import edit_of
 
-    made = _recorded(whose, edit_of(id, values, origin=_origin(whose, id)))
+    made = _recorded(whose, edit_of(id, values, origin=_origin()))
     _emit(made.get(id), "changed", as_json=as_json)
 
 
@@ -304,7 +289,7 @@ def drop(id: str, because: str, whose: Whose, as_json: bool) -> None:  # noqa: A
     from ralf.memory.family import delta
     from ralf_cli.output import emit_json
 
-    _recorded(whose, delta("drop", id, reason=because, origin=_origin(whose, id)))
+    _recorded(whose, delta("drop", id, reason=because, origin=_origin()))
     if as_json:
         emit_json({"id": id, "dropped": True})
     else:
@@ -326,8 +311,9 @@ def accept(id: str, whose: Whose, as_json: bool) -> None:  # noqa: A002
     Exit status: 0 · 1 unwritable, disk full · 2 invalid name · 3 no such item · 4 damaged records · 5 busy
     """
     from ralf.memory.family import delta
+    from ralf_cli.person import check_person
 
-    _check_person(whose[1], f"{id} is not accepted")
+    check_person(whose[1], f"{id} is not accepted", f"ralf memory accept {id}")
     _emit(_recorded(whose, delta("accept", id)).get(id), "accepted", as_json=as_json)
 
 
@@ -405,8 +391,9 @@ def restore(revision: str, whose: Whose) -> None:
     Exit status: 0 · 1 unwritable, disk full · 2 invalid name · 3 no such revision · 4 damaged records · 5 busy
     """
     from ralf.memory.writing import restore as restore_to
+    from ralf_cli.person import check_person
 
-    _check_person(whose[1], "nothing is restored")
+    check_person(whose[1], "nothing was restored", f"ralf memory restore {revision}")
     made = _with_warnings(restore_to(*whose, int(revision) if revision.isdecimal() else 0))
     click.echo(f"{whose[1]}: as it was at r{revision}; revision {made.revision}")
 

@@ -213,9 +213,10 @@ def _show(options: _Options, root: str | None) -> str:
 
 def _decide(options: _Options, root: str | None) -> str:
     import ralf
-    from ralf import environment, project as projects, routing
+    from ralf import project as projects, routing
     from ralf.route.load import load_state
     from ralf.text.cleaning import fenced, shown
+    from ralf_cli.person import author
 
     route, project = options[""], projects.find(root)
     if routing.known(project, route) != route:
@@ -226,7 +227,7 @@ def _decide(options: _Options, root: str | None) -> str:
         rationale=options.get("--because", ""),
         alternatives=[value for name, value in options.items() if name == "--instead-of"],
         supersedes=options.get("--supersedes"),
-        origin="agent" if environment.is_agent() else "user",
+        origin=author(),
         root=project,
         warn=lambda warning: _say([_typed(f"warning: {warning}", root)]),
     )

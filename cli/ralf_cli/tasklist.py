@@ -197,8 +197,8 @@ def _edited(ctx: click.Context, id_: str, root: str | None) -> TaskState:
     state = store.get(id_, root=root)
     if state.path is None:
         raise NotFound(state.task.id, "has no file here", f"ralf task show {state.task.id}")
-    check_editor(state.task.id, state.path)
     again = f"ralf task edit {state.task.id}"
+    check_editor(state.task.id, state.path, again)
     while True:
         run_editor(state.path, again)
         try:

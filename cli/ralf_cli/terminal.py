@@ -26,17 +26,6 @@ def guard() -> None:
     sys.stdout = _Guarded(out.buffer, out.encoding, out.errors, line_buffering=True)
 
 
-def is_typed() -> bool:
-    """Whether a person has typed this command: at a terminal, and in no shell of an agent, of its client or a loop.
-
-    A program that an agent starts inherits its stdin, but reads what it prints: that is no terminal's.
-    """
-    from ralf import environment
-
-    is_terminal = all(stream is not None and stream.isatty() for stream in (sys.__stdout__, sys.__stderr__))
-    return is_terminal and not environment.is_agent()
-
-
 def shown(text: str) -> str:
     """`text` without control characters, bidirectional overrides and escape sequences other than colours."""
     if "\x1b" not in text:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -12,8 +10,6 @@ import click
 from ralf_cli.options import complete_route, with_json, with_root
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from ralf.project import Project
 
 
@@ -42,6 +38,7 @@ def trust(name: str | None, root: str | None, as_json: bool) -> None:
     from ralf import project as projects, routing
     from ralf.maintenance import ownership, trust as trusting
     from ralf_cli.output import emit_json, handed_over
+    from ralf_cli.person import check_person
 
     project = projects.find(root)
     streams = {} if name else ownership.find_theirs(project)
@@ -64,7 +61,7 @@ def trust(name: str | None, root: str | None, as_json: bool) -> None:
         for one in found:
             click.echo(f"{one.kind} {one.name}: not written by your ralf:")
             _show(one.text)
-    check_person(project.folder, "ralf context trust", [name] if name else [])
+    check_person(project.folder, "nothing was accepted", " ".join(filter(None, ["ralf context trust", name])))
     if streams and click.confirm(
         "Did your own ralf write these records? Then they speak as you", default=False, err=True
     ):
@@ -100,20 +97,3 @@ def _show(text: str) -> None:
 
     for line in text.splitlines():
         click.echo(f"  {shown(line)}")
-
-
-def check_person(where: Path, command: str, names: Sequence[str] = (), *, done: str = "accepted") -> None:
-    """UsageError unless a person sits at a terminal.
-
-    where    the folder whose content is to be accepted
-    command  what the person types, with `names` behind it
-    done     what is done with it
-    """
-    from ralf import environment
-    from ralf.errors import UsageError
-
-    hint = f"type it yourself, in a terminal of your own: {' '.join((command, *names))}"
-    if agent := environment.agent():
-        raise UsageError(where, f"nothing was {done}: an agent runs this (${agent} is set)", hint)
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError(where, f"nothing was {done}: no person is at a terminal here", hint)

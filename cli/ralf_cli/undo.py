@@ -28,7 +28,7 @@ def undo(
     of revision rN, as `ralf log` shows it.
 
     The undo is a record of its own, and what was recorded since stays. Undoing again goes further back; an undo is
-    taken back by its own revision. In an agent's shell only the agent's own writes are taken back. A checkpoint is
+    taken back by its own revision. Only a person takes back what an agent did not write. A checkpoint is
     taken back by `ralf context revert`, and nothing brings back what `ralf context forget` has erased.
 
     \b
@@ -43,11 +43,11 @@ def undo(
     from ralf.route import taking_back
     from ralf_cli.history import emit_words
     from ralf_cli.output import emit_json, fields_of, say
+    from ralf_cli.person import is_person
     from ralf_cli.terminal import complain
-    from ralf_cli.writing import who_writes
 
     route, moments = route_and_labels(ctx, given, 1)
-    who = "agent" if who_writes() == "agent" else None
+    who = None if dry_run or is_person() else "agent"
     revision = _revision(ctx, route, moments[0]) if moments else None
     done = taking_back.undo(route, revision, who=who, because=because, dry_run=dry_run, root=root)
     for warning in done.warnings:

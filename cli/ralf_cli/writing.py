@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -185,7 +185,7 @@ def watch(
     "--pin", metavar="LINE", is_eager=True, help="Instead of TEXT: show a message in every brief, by its line or id."
 )
 @click.option(
-    "--origin", type=click.Choice(["user", "agent"]), help="Who decided. Default: agent in a client's shell, else user."
+    "--origin", type=click.Choice(["user", "agent"]), help="Who decided. Default: user at a terminal, else agent."
 )
 @with_new
 @with_root
@@ -225,13 +225,16 @@ def decide(
     from ralf.document.tree import to_tree
     from ralf.route.load import load_state
     from ralf_cli.output import emit_json, given_back, say
+    from ralf_cli.person import author, check_person
     from ralf_cli.tables import echoed
 
+    if origin == "user":
+        check_person(called_now(root, route), "nothing was recorded as yours", "ralf decide")
     if pin is not None:
         from ralf.route.corrections import pin as pinned
 
         routing.check_typed(projects.find(root), route, is_new=is_new)
-        made = pinned(route, pin, origin=origin or who_writes(), root=root)
+        made = pinned(route, pin, origin=origin or author(), root=root)
         if as_json:
             emit_json(to_tree(made))
         else:
@@ -247,7 +250,7 @@ def decide(
             supersedes=supersedes,
             kind="rule" if rule else "decision",
             pinned=rule,
-            origin=origin or who_writes(),
+            origin=origin or author(),
             root=root,
             warn=lambda warning: say(f"warning: {warning}"),
         )
@@ -258,13 +261,6 @@ def decide(
     state = load_state(*routing.find(route, root))
     if complained(next(iter(state.context.warnings), "") if state is not None else ""):
         ctx.exit(4)
-
-
-def who_writes() -> str:
-    """Who decides: an agent, where one of the clients runs this, and nobody looks on."""
-    from ralf import environment
-
-    return "agent" if environment.is_agent() and not sys.stdout.isatty() else "user"
 
 
 def complained(damage: str) -> bool:
@@ -296,10 +292,11 @@ def _named(path: Path) -> Path:
     """The path itself; UsageError where an agent names a file that is no log of the user's clients: whatever a page or
     the repository told it to take in would speak as the user.
     """
+    from ralf import environment
     from ralf.errors import UsageError
     from ralf.transcripts.reader import is_own_log
 
-    if who_writes() == "agent" and not path.is_dir() and not is_own_log(path):
+    if environment.is_agent() and not path.is_dir() and not is_own_log(path):
         what = "is no session log of this user's clients, and an agent runs this: not read"
         raise UsageError(path, what, "a person names any other file in a terminal of their own")
     return path
@@ -317,12 +314,6 @@ def _progress(path: Path, *, quiet: bool) -> Iterator[Callable[[int, int], None]
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(path.name, total=path.stat().st_size)
         yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-_AT_A_KEYBOARD = frozenset(
-    "ed emacs ex helix hx jed jmacs joe kak mcedit mg micro nano ne nvi nvim pico vi view vile vim vimdiff zile".split()
-)
-"""Editors that wait for a person's keys, and hang, or fail, where there are none."""
 
 
 @click.command(short_help="Edit a route file in $EDITOR.")
@@ -353,7 +344,7 @@ def edit(ctx: click.Context, route: str, root: str | None, as_json: bool) -> Non
     from ralf_cli.terminal import complain
 
     project = projects.find(root)
-    check_editor(route, project.route_file(routing.existing(project, route)))
+    check_editor(route, project.route_file(routing.existing(project, route)), f"ralf context edit {route}")
     opened = corrections.take_in(route, root=root)
     if (is_said := sys.stderr.isatty()) and opened.damage:
         say(f"warning: {opened.damage}")  # before the editor shows the file
@@ -380,23 +371,14 @@ def edit(ctx: click.Context, route: str, root: str | None, as_json: bool) -> Non
     click.echo(f"{done.route}: {changed}")
 
 
-def check_editor(where: str, path: Path) -> None:
-    """UsageError where the editor waits for a keyboard, and there is none: an agent's shell would hang.
+def check_editor(where: str, path: Path, again: str) -> None:
+    """UsageError unless a person is at the terminal that the editor needs.
 
-    where  the route or task that is meant, whose file lies at `path`
+    where  the route or task that is meant, whose file lies at `path`; `again`: the command that edits it
     """
-    import shlex
+    from ralf_cli.person import check_person
 
-    from ralf import environment
-    from ralf.errors import UsageError
-
-    if sys.stdin.isatty() and sys.stdout.isatty():
-        return
-    command = environment.editor()
-    with suppress(ValueError):  # it is said when it is started
-        if Path(shlex.split(command)[0]).name.casefold() not in _AT_A_KEYBOARD:
-            return
-    raise UsageError(where, f"{command} needs a terminal, and there is none", f"change the file itself: {path}")
+    check_person(where, "no editor was started", f"{again}; or change the file itself: {path}")
 
 
 def run_editor(path: Path, again: str) -> None:
@@ -411,9 +393,8 @@ def run_editor(path: Path, again: str) -> None:
     from ralf.errors import RalfError
 
     command = environment.editor()
-    keyboard = None if sys.stdin.isatty() and sys.stdout.isatty() else subprocess.DEVNULL
     try:
-        status = subprocess.call([*shlex.split(command), str(path)], stdin=keyboard)
+        status = subprocess.call([*shlex.split(command), str(path)])
     except (OSError, ValueError) as error:
         what = f"the editor cannot be started: {getattr(error, 'strerror', None) or error}"
         raise RalfError(command, what, "name another: export EDITOR=nano") from None
@@ -431,7 +412,8 @@ def drop(route: str, id: str, because: str, root: str | None, as_json: bool) -> 
     """Permanently drop the decision ID of ROUTE.
 
     It is removed from the active decisions and will not be re-created from transcripts or models, whatever the
-    wording. Its text stays in the journal (`forget` erases it). `decide` with the same text restores it.
+    wording. Its text stays in the journal (`forget` erases it). `decide` with the same text restores it. No agent drops
+    what a person has decided.
 
     \b
     Examples:
@@ -446,9 +428,10 @@ def drop(route: str, id: str, because: str, root: str | None, as_json: bool) -> 
     from ralf.route import corrections
     from ralf.text.cleaning import one_line
     from ralf_cli.output import emit_json
+    from ralf_cli.person import author
     from ralf_cli.tables import echoed
 
-    dropped = corrections.drop(route, id, because=because, root=root)
+    dropped = corrections.drop(route, id, because=because, origin=author(), root=root)
     if as_json:
         emit_json({"route": dropped.route, "changed": dropped.changed, "decision": to_tree(dropped.decision)})
         return

@@ -40,6 +40,8 @@ _OF_A_SESSION = frozenset(
 
 _OF_OTHER_AGENTS = ("AI_AGENT", "CURSOR_AGENT", "GEMINI_CLI")
 
+_OF_A_LOOP = ("RALF_AGENT", "RALF_LEASE")
+
 # What a summariser's command does not need: names that say what their values are, and the clouds'.
 _SECRET = regex(
     r"TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|(?:PASS|PWD|KEYS?)(?:_|$)|(?:^|_)(?:PAT|AUTH|DSN|COOKIES?)(?:_|$)"
@@ -90,7 +92,7 @@ def session() -> str:
 
 def is_agent() -> bool:
     """Whether an agent runs us: its client, also one that names no session, or a loop that has started it."""
-    return bool(session() or agent() or agent_name() or lease())
+    return bool(agent())
 
 
 def lease() -> str:
@@ -123,8 +125,9 @@ def _user() -> str:
 
 
 def agent() -> str:
-    """The variable by which an agent's client says that it runs us, "" where none does."""
-    return next((name for name in (*sorted(_OF_A_SESSION), *_OF_OTHER_AGENTS) if os.environ.get(name)), "")
+    """The variable by which an agent's client, or a loop, says that an agent runs us, "" where none does."""
+    names = (*sorted(_OF_A_SESSION), *_SESSIONS, *_OF_OTHER_AGENTS, *_OF_A_LOOP)
+    return next((name for name in names if os.environ.get(name)), "")
 
 
 def claude_folder() -> Path | None:

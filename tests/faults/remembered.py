@@ -168,7 +168,7 @@ def change(random_: random.Random, memory: Memory, edit: Edit) -> None:
     after = memory_family.edited(item, values)
     if after == item:
         return
-    after = replace(after, origin="person")
+    after = replace(after, origin="file")
     shown = replace(after, origin=item.origin)
     if item.kind in ("preference", "relationship") and "" in (getattr(shown, n) for n in _OF_KIND[item.kind]):
         return
@@ -192,7 +192,7 @@ def add(random_: random.Random, memory: Memory, edit: Edit) -> None:
     """A bullet without a label is put in below a heading."""
     cleaner = Cleaner(str)
     kind = random_.choice([*KINDS])
-    item = replace(made_item(random_, "", kind, cleaner), origin="person", base=1.0)
+    item = replace(made_item(random_, "", kind, cleaner), origin="file", base=1.0)
     if kind == "preference":
         item = replace(item, key=f"a new key {random_.random()}")
     if memory.alike(item) is not None:

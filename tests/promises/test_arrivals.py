@@ -440,7 +440,7 @@ def test_a_store_that_arrives_from_elsewhere_is_handed_over_and_remembered_by_no
 
 @pytest.mark.parametrize("at", ARRIVALS, ids=named, indirect=True)
 def test_a_task_that_arrives_from_elsewhere_is_not_claimed_and_its_command_does_not_run(at: Arrival) -> None:
-    at.user.ralf("init", "--verify-commands", "--yes")
+    at.user.has_typed("init", "--verify-commands", "--yes")
     assert "STRANGE" not in at.user.ralf("task", "claim").out
     assert at.user.ralf("task", "claim", "TASK-900").status != 0
     at.user.ralf("task", "done", "all is well", "--task", "TASK-900")

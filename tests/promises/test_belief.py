@@ -138,7 +138,7 @@ def test_a_strange_route_is_shown_on_request_and_labelled(receiver: User) -> Non
 
 
 def test_a_strange_task_is_not_claimed_and_its_command_does_not_run(receiver: User, tmp_path: Path) -> None:
-    receiver.ralf("init", "--verify-commands", "--yes")
+    receiver.has_typed("init", "--verify-commands", "--yes")
     assert receiver.ralf("task", "claim", "TASK-900").status != 0
     assert "STRANGE" not in receiver.ralf("task", "claim").out
     receiver.ralf("task", "done", "all is well", "--task", "TASK-900")

@@ -127,7 +127,7 @@ def test_the_log_has_an_edit_and_undo_takes_it_back(user: User, route: str, path
     newest, edit = user.does("log", route, "--json").json()[:2]
     assert name == "a note" or sorted(user.decisions(route)) == sorted([*ROWS[name][1], "Go on"])
     assert newest["text"] == "Go on" and edit["revision"] == newest["revision"] - 1 == before + 1
-    user.does("undo", route, f"r{edit['revision']}")
+    user.has_typed("undo", route, f"r{edit['revision']}")
     assert user.decisions(route) == [*OURS, "Go on"]
     assert "pilot boat" not in path.read_text()
 

@@ -52,18 +52,18 @@ def test_a_diff_tells_what_came_and_went_between_two_moments(user: User) -> None
 
 def test_undo_takes_back_the_last_write_then_the_one_before_and_keeps_what_came_since(user: User) -> None:
     user.has_decided("harbour", "Use SQLite", "Cache tiles", "Draw in metres")
-    user.does("undo", "harbour", "r1", "--dry-run")
+    user.has_typed("undo", "harbour", "r1", "--dry-run")
     assert user.decisions("harbour") == ["Use SQLite", "Cache tiles", "Draw in metres"]
-    user.does("undo", "harbour")
-    user.does("undo", "harbour")
+    user.has_typed("undo", "harbour")
+    user.has_typed("undo", "harbour")
     assert user.decisions("harbour") == ["Use SQLite"]
     user.does("decide", "harbour", "Moor at the pier")
-    user.does("undo", "harbour", "r4")  # the first undo
+    user.has_typed("undo", "harbour", "r4")  # the first undo
     assert sorted(user.decisions("harbour")) == ["Draw in metres", "Moor at the pier", "Use SQLite"]
 
 
 def test_an_agent_takes_back_its_own_writes_only(user: User) -> None:
-    user.does("decide", "harbour", "Use SQLite", "--origin", "user")
+    user.has_typed("decide", "harbour", "Use SQLite", "--new")
     agent = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": user.session().id}
     user.does("decide", "harbour", "Cache tiles", env=agent)
     user.does("undo", "harbour", env=agent)

@@ -83,7 +83,7 @@ def waiting(user: User) -> Agent:
 
 
 def test_a_loop_runs_task_after_task_in_order_until_all_are_done_and_verified(user: User) -> None:
-    user.does("init", "--verify-commands")
+    user.has_typed("init", "--verify-commands", "--yes")
     last = user.adds("Release", "--priority", "10", "--after", user.adds("Store", "--verify", "test -f stored"))
     agent = Agent(user, 'touch stored\nralf task done "$task is stored"')
     ran = user.does("loop", *agent.typed)
@@ -113,7 +113,7 @@ def test_an_agent_that_ends_without_a_word_is_replaced_by_a_fresh_one_with_its_l
 
 
 def test_the_next_agent_is_told_what_refused_the_work_of_the_last_one(user: User) -> None:
-    user.does("init", "--verify-commands")
+    user.has_typed("init", "--verify-commands", "--yes")
     (user.project / "check.sh").write_text("test -f stored || { echo level 17 is missing; exit 1; }\n")
     user.adds("Store the levels", "--verify", "sh check.sh")
     agent = Agent(user, '[ "$start" = 1 ] || { touch stored; echo "$prompt" > prompt; }\nralf task done stored\nexit 0')

@@ -95,7 +95,7 @@ def test_a_task_that_waits_cannot_be_completed_unasked(user: User) -> None:
 
 
 def test_a_task_is_done_only_if_its_command_passes(user: User) -> None:
-    user.does("init", "--verify-commands")
+    user.has_typed("init", "--verify-commands", "--yes")
     id_ = user.adds("Store the levels", "--verify", "test -f levels.db")
     user.does("task", "claim", id_)
     user.ralf("task", "done", "stored", "--task", id_).complains(1, id_)

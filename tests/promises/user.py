@@ -141,6 +141,12 @@ class User:
         os.close(ours)
         return child.wait(command.HANGS), said.decode("utf-8", "replace").replace("\r\n", "\n")
 
+    def has_typed(self, verb: str, *arguments: object, answer: str = "") -> str:
+        """`types`, which has to succeed; what the terminal shows."""
+        status, said = self.types(verb, *arguments, answer=answer)
+        assert status == 0, (verb, arguments, said)
+        return said
+
     def python(self, code: str, *arguments: object, **more: Any) -> Ran:
         """Run Python code in the project, which may `import ralf`: the public API."""
         return command.run(*arguments, code=code, cwd=self.project, env=self.environment(**more.pop("env", {})), **more)

@@ -13,7 +13,7 @@ from ralf.brief.filling import Piece
 from ralf.brief.handover_bullets import handed_over, is_in_talk
 from ralf.document.bullets import tag
 from ralf.facts.progress import describe_attempts, describe_run
-from ralf.model import RouteContext
+from ralf.model import OF_A_PERSON, Decision, RouteContext
 from ralf.talk import cutting
 from ralf.text import tokens
 from ralf.text.cleaning import one_line, shown
@@ -135,9 +135,15 @@ def _rules(made: Recorded, context: RouteContext) -> list[str]:
         f'- {quoting.clock(one.at)} pinned: "{quoting.indented(cutting.message(one.words, _PINNED_WORDS))}"'
         for one in reversed(context.pinned)
     )
-    held = (item for item in reversed(context.active_decisions) if item.kind == "rule" or item.pinned)
+    held = (item for item in _ordered(context) if item.kind == "rule" or item.pinned)
     rules = made.add("pin", (_RULES, -1), "Rules", pins)
     return rules + made.add("rule", (_RULES,), "Rules", map(wording.decision, held))
+
+
+def _ordered(context: RouteContext) -> list[Decision]:
+    """The decisions in force: a person's before an agent's or a model's, of each the newest first."""
+    newest = tuple(reversed(context.active_decisions))
+    return sorted(newest, key=lambda item: item.origin not in OF_A_PERSON)
 
 
 def _in_force(made: Recorded, context: RouteContext, *, is_alone: bool = False) -> list[str]:
@@ -146,7 +152,7 @@ def _in_force(made: Recorded, context: RouteContext, *, is_alone: bool = False) 
     """
     handed = () if is_alone else {entry.id for entry in handed_over(context).kept}
     keys: list[str] = []
-    for number, item in enumerate(reversed(context.active_decisions)):
+    for number, item in enumerate(_ordered(context)):
         is_elsewhere = item.id in handed or item.pinned or (is_in_talk(item, context) and not is_alone)
         if item.kind in _HELD and not is_elsewhere:
             place, heading = _HELD[item.kind]

@@ -140,7 +140,7 @@ _WHERE_IT_STANDS = (
 )  # fmt: skip
 """The fields of work that are no instruction."""
 
-_SAYS_WHOSE = regex(r"\((user|agent|human-edit)\)", re.I)
+_SAYS_WHOSE = regex(r"\((user|agent|human-edit|by hand)\)", re.I)
 
 
 def told(context: RouteContext, most: int = MOST_LINES) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ _BECAUSE, _REJECTED = regex(r" (?:Because|Came of it): "), regex(r" (?:Rejected|
 
 _LINE_BREAK = regex(r"\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 
-_OWN = frozenset(("", "user", "agent", "human-edit"))
+_TAGS = {"": "", "human-edit": "by hand"}
 
 
 def name(text: str) -> str:
@@ -19,8 +19,11 @@ def name(text: str) -> str:
 
 
 def tag(origin: str) -> str:
-    """The origin of an item as its own line says it; "" where it is this user or their agent."""
-    return "" if origin in _OWN else f" ({name(one_line(origin))})"
+    """The origin of an item as its own line says it: `(user)`, `(agent)`, `(by hand)` for an edit of the file, the name
+    of a model; "" where no record says it.
+    """
+    said = _TAGS.get(origin, name(one_line(origin)))
+    return f" ({said})" if said else ""
 
 
 def bullet_of(item: Decision) -> str:

@@ -27,6 +27,7 @@ from ralf.memory.model import (
     MOST,
     MOST_REFERENCES,
     OWN,
+    STATED,
     Item,
     Memory,
     item_of,
@@ -44,7 +45,7 @@ _FROM_LOGS = ("trap", "command")
 
 _LONGEST_NOTE, _LONGEST_REFERENCE, _LONGEST_NAME = 64 << 10, 200, 40
 
-_FIRST = {"origin": "person", "status": "active"}  # what it is where a person takes the line out of the file
+_FIRST = {"origin": "file", "status": "active"}  # what it is where the line is taken out of the file
 
 _NAME = re.compile(r"[^A-Za-z0-9 _-]+")
 
@@ -60,8 +61,9 @@ Delta = Mapping[str, Any]
 
 add      an item. One that says what another one says (`Item.identity`) is that one seen again: uses, routes and
          evidence are added, and nothing at all where it brings no new evidence. A preference of a known key replaces
-         the value. What was dropped comes back only when a person adds it
-edit     new values of an item's fields; `confidence` is one. origin: who edits. A person's edit makes it theirs
+         the value. What was dropped comes back only when a person adds it, or the file
+edit     new values of an item's fields; `confidence` is one. origin: who edits. An edit by a person, or of the file,
+         makes it theirs
 drop     an item that is taken out, for good unless its origin is `mechanical`
 use      an item that occurred again, or was followed
 outcome  what came of an item that was handed over: helpful, harmful
@@ -153,7 +155,7 @@ def may_change(item: Item, delta: Delta) -> bool:
     """
     if delta["kind"] not in ("edit", "drop") or delta.get("origin", "agent") not in ("agent", "model"):
         return True
-    return item.origin != "person" and {"origin", "status"}.isdisjoint(delta.get("values", ()))
+    return item.origin not in STATED and {"origin", "status"}.isdisjoint(delta.get("values", ()))
 
 
 def by_agent(delta: Delta) -> Delta:
@@ -180,20 +182,21 @@ def _add(memory: Memory, delta: Delta, at: str) -> Memory:
     alike = memory.alike(item) if not delta.get("again") else None  # again: of earlier records that restored it
     if alike is None or alike.status != "dropped":
         return memory.put(_seen_again(alike, item) if alike is not None else item)
-    return memory.without(alike.id).put(item) if item.origin == "person" else memory
+    return memory.without(alike.id).put(item) if item.origin in STATED else memory
 
 
 def _seen_again(old: Item, new: Item) -> Item:
     """An item that another one repeats, with what that one adds to it."""
     is_known = bool(new.evidence) and set(new.evidence) <= set(old.evidence)
-    is_person = new.origin == "person"
-    if is_known and not is_person:
+    is_stated = new.origin in STATED
+    if is_known and not is_stated:
         return old
     item = old if is_known else _summed(old, new)
-    newest = ("value", "resolution") if is_person or old.origin != "person" else ()
+    newest = ("value", "resolution") if is_stated or old.origin not in STATED else ()
     given = {name: getattr(new, name) for name in _DETAILS if name in newest or not getattr(old, name)}
     details: dict[str, Any] = {name: value for name, value in given.items() if value}
-    return replace(item, **details, origin="person" if is_person else old.origin)
+    is_theirs = is_stated and (old.origin != "person" or any(getattr(old, n) != v for n, v in details.items()))
+    return replace(item, **details, origin=new.origin if is_theirs else old.origin)
 
 
 def _summed(old: Item, new: Item) -> Item:
@@ -206,8 +209,8 @@ def _summed(old: Item, new: Item) -> Item:
 
 def _edit(memory: Memory, item: Item, delta: Delta, _: str) -> Memory:
     after = edited(item, delta["values"])
-    if delta.get("origin") == "person" and "origin" not in delta["values"]:
-        after = replace(after, origin="person")
+    if delta.get("origin") in STATED and "origin" not in delta["values"]:
+        after = replace(after, origin=delta["origin"])
     alike = memory.alike(after)
     if after.kind == "preference" and alike is not None:  # a key is unique, and the newest value wins
         memory = memory.without(alike.id)
@@ -344,7 +347,8 @@ def _checked(memory: Memory, given: Delta, cleaner: Cleaner) -> Delta:
         shown = cleaning.one_line(cleaning.clean(given["id"]))[:80]
         raise NotFound(shown or '""', "no such item in the memory", "ralf memory show")
     if not may_change(item, given):
-        raise UsageError(item.id, "a person says so, and an agent does not", f"ralf memory edit {item.id}")
+        hint = f"type it yourself, in a terminal of your own: ralf memory {kind} {item.id}"
+        raise UsageError(item.id, "a person says so, and no agent changes that", hint)
     values = {"values": cleaner.fields(item.id, given["values"])} if kind == "edit" else {}
     return {**{name: cleaner.value(name, value) for name, value in given.items() if name != "values"}, **values}
 
@@ -361,7 +365,7 @@ def _item(memory: Memory, tree: Mapping[str, Any], cleaner: Cleaner) -> dict[str
     if missing and not cleaner.by_hand and not (kind == "trap" and item_tree.get("command")):
         raise UsageError(kind, f"a {kind} needs a {' and a '.join(missing)}", "ralf memory add --help")
     is_proved = item_tree.get("origin") == "mechanical" and kind in _FROM_LOGS
-    if item_tree.get("origin") != "person" and not is_proved:
+    if item_tree.get("origin") not in STATED and not is_proved:
         item_tree["status"] = "offered"  # text out of a tool never becomes a rule by itself
     return {"id": f"{kind}-{memory.numbers.get(kind, 0) + 1}", **item_tree}
 
@@ -422,21 +426,24 @@ def _tree_of(memory: Memory) -> dict[str, Any]:
 
 
 def _differences(base: Tree | None, found: Tree, memory: Memory, is_whole: bool) -> Iterator[Delta]:
-    """What was changed from one file to another, as deltas by a person. `base`: None where nobody knows."""
+    """What was changed from one file to another, as deltas of the file, whatever it says of whose they are.
+
+    base  None where nobody knows it
+    """
     before = {entry.label: entry.fields for entry in base.entries} if base is not None else {}
     for entry in found.entries:
         item = memory.get(entry.label)
         fields = before.get(entry.label, fields_of(item) if item is not None else {}) if entry.label else {}
         changes = _changed(fields, entry.fields)
         if item is None and changes:
-            yield delta("add", item={"kind": entry.kind, "origin": "person", **entry.fields})
+            yield delta("add", item={"kind": entry.kind, **entry.fields, "origin": "file"})
         elif changes:
-            yield delta("edit", entry.label, values=changes, origin="person")
+            yield delta("edit", entry.label, values=changes, origin="file")
     if base is not None and is_whole:
         there = {entry.label for entry in found.entries}
         for entry in base.entries:
             if entry.label not in there and entry.kind in found.kinds and memory.get(entry.label) is not None:
-                yield delta("drop", entry.label, reason="taken out of the file", origin="person")
+                yield delta("drop", entry.label, reason="taken out of the file", origin="file")
     notes = base.notes if base is not None else memory.notes
     for name in {**notes, **found.notes}:
         if notes.get(name, "") != found.notes.get(name, "") and (is_whole or name in found.notes):
@@ -448,4 +455,5 @@ def _changed(base: Mapping[str, str], found: Mapping[str, str]) -> dict[str, str
     confidence out of a bullet has not said that there are none.
     """
     names = dict.fromkeys((*(name for name in base if name not in ("uses", "confidence")), *found))
+    names.pop("origin", None)
     return {name: found.get(name, "") for name in names if base.get(name, "") != found.get(name, "")}

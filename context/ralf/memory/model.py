@@ -36,8 +36,13 @@ KINDS = {
     "relationship": Kind("Relationships", 0.8, "context", "agent", ("agent", "context")),
 }
 
-ORIGINS = ("mechanical", "person", "agent", "model")
-"""Who says what an item says: a client's log, the user, the agent, a model."""
+STATED = ("person", "file")
+"""Whose items no agent and no model changes: what the user typed; what was written into the file, by nobody knows whom,
+the user most likely.
+"""
+
+ORIGINS = ("mechanical", *STATED, "agent", "model")
+"""Who says what an item says: a client's log, the user, an edit of the file, the agent, a model."""
 
 CHOICES = {
     "origin": ORIGINS,
@@ -140,11 +145,11 @@ class Item:
 
     @property
     def worth(self) -> float:
-        """What it is worth against others, whatever the task: by kind, confidence and uses. A person's counts twice, a
-        trap without a resolution half, an offer a fifth.
+        """What it is worth against others, whatever the task: by kind, confidence and uses. What is stated counts
+        twice, a trap without a resolution half, an offer a fifth.
         """
         worth = KINDS[self.kind].weight * self.confidence * (1 + log2(1 + self.uses))
-        worth *= 2 if self.origin == "person" else 1
+        worth *= 2 if self.origin in STATED else 1
         worth /= 2 if self.kind == "trap" and not self.resolution else 1
         return worth / (5 if self.status == "offered" else 1)
 

@@ -22,7 +22,13 @@ _LINES = regex(r"(?P<route>\S+) (?P<session>\S+) lines? (?P<first>\d{1,9})(?:-(?
 
 _MOST_QUOTES = 20  # of one reference
 
-_WHO = {"mechanical": "rules over transcripts", "person": "a person", "agent": "the agent", "model": "a model"}
+_WHO = {
+    "mechanical": "rules over transcripts",
+    "person": "a person",
+    "file": "hand in the file",
+    "agent": "the agent",
+    "model": "a model",
+}
 
 _WORDS = {
     "add": "added",

@@ -15,7 +15,7 @@ from math import log2
 from ralf import routing
 from ralf.memory import writing
 from ralf.memory.model import DEFAULT_AGENT, Item
-from ralf.memory.wording import handed, longest, parted
+from ralf.memory.wording import fenced_lines, handed, longest
 from ralf.model import RouteContext
 from ralf.project import Project, find
 from ralf.route.load import load_state
@@ -101,8 +101,8 @@ def for_task(
             whatever the task
     tokens  o200k_base tokens of the text, at most
 
-    Items that are offered or have expired are never handed over. What no person said stands in a fence that says that
-    it is data. Takes no lock. DamagedJournal, UsageError.
+    Items that are offered or have expired are never handed over. All stand in a fence that says that they are data, a
+    person's first, each with whose it is. Takes no lock. DamagedJournal, UsageError.
     """
     today = (now or datetime.now(UTC)).strftime("%Y-%m-%d")
     items = [item for item in writing.load(project, agent or DEFAULT_AGENT).best() if item.holds(today)]
@@ -111,7 +111,7 @@ def for_task(
     def text_of(number: int) -> str:
         left = len(items) - number
         more = [f'({left:,} of less value left out: ralf memory show --for "...")'] if left else []
-        return "\n".join([_TITLE, *parted(items[:number], handed, _LABEL), *more, ""])
+        return "\n".join([_TITLE, fenced_lines(items[:number], handed, _LABEL), *more, ""])
 
     number = longest(len(items), lambda number: count(text_of(number)) <= tokens)
     text = text_of(number) if number else ""

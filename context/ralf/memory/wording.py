@@ -14,15 +14,25 @@ _LONGEST = 400  # characters of a line
 _LONGEST_HANDED = 120  # characters of an error that is handed to an agent
 
 
+_WHO = {
+    "person": "the person",
+    "file": "by hand in the file",
+    "agent": "the agent",
+    "model": "a model",
+    "mechanical": "a log",
+}
+
+
 def line(item: Item) -> str:
-    """What an item says, with what speaks for it, in one line that begins with its label."""
+    """What an item says, whose it is, and what speaks for it, in one line that begins with its label."""
     counted = f"{item.uses:,} use{'s' * (item.uses != 1)}, {100 * item.confidence:.0f}% confidence"
-    return _line(item, [counted, *([f"last {item.last_seen[:10]}"] if item.kind == "command" else [])])
+    last = [f"last {item.last_seen[:10]}"] if item.kind == "command" else []
+    return _line(item, [_WHO[item.origin], counted, *last])
 
 
 def handed(item: Item) -> str:
-    """What an item says, for an agent: shorter than `line`, as it is paid for each time."""
-    return _line(replace(item, error=trimmed(item.error, _LONGEST_HANDED)), [])
+    """What an item says, for an agent, and whose it is: shorter than `line`, as it is paid for each time."""
+    return _line(replace(item, error=trimmed(item.error, _LONGEST_HANDED)), [_WHO[item.origin]])
 
 
 def _line(item: Item, notes: list[str]) -> str:
@@ -44,13 +54,20 @@ def _said(item: Item) -> str:
     return f"{before}: {getattr(item, kind.head)}" if before else item.text
 
 
-def parted(items: Iterable[Item], line: Callable[[Item], str], label: str = "") -> list[str]:
+def fenced_lines(items: Iterable[Item], line: Callable[[Item], str], label: str = "") -> str:
+    """A line for each item, a person's first, in a fence that says that they are data; "" for none."""
+    ordered = sorted(items, key=lambda item: item.origin != "person")
+    return fenced("\n".join(f"- {shown(line(item))}" for item in ordered), label=label).rstrip()
+
+
+def parted(items: Iterable[Item], line: Callable[[Item], str]) -> list[str]:
     """A line for each item: what a person said in plain ones, all else in a fence that says that it is data; so what a
     trap quotes, though a person edited it.
     """
-    said = [(item.origin == "person" and item.kind != "trap", f"- {shown(line(item))}") for item in items]
-    quoted = "\n".join(text for is_plain, text in said if not is_plain)
-    return [*(text for is_plain, text in said if is_plain), *([fenced(quoted, label=label).rstrip()] if quoted else [])]
+    items = list(items)
+    plain = [item for item in items if item.origin == "person" and item.kind != "trap"]
+    quoted = fenced_lines((item for item in items if item not in plain), line)
+    return [*(f"- {shown(line(item))}" for item in plain), *([quoted] if quoted else [])]
 
 
 def longest(most: int, fits: Callable[[int], bool]) -> int:

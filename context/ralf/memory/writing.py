@@ -16,7 +16,7 @@ from ralf.document.state import State, state_at
 from ralf.errors import NotFound
 from ralf.memory import file
 from ralf.memory.family import STREAMS, Delta, MemoryFamily, checked, delta, stated, stream_of
-from ralf.memory.model import DEFAULT_AGENT, Item, Memory, check_agent, item_of, tree_of
+from ralf.memory.model import DEFAULT_AGENT, STATED, Item, Memory, check_agent, item_of, tree_of
 from ralf.project import Project, find
 from ralf.redact import redactor_for
 from ralf.storage import files
@@ -198,7 +198,7 @@ def tidy(project: Project, agent: str) -> Memory:
 
     def deltas(memory: Memory) -> Sequence[Delta]:
         idle = [item for item in memory.items if item.confidence <= _LEAST_CONFIDENCE and item.uses <= _LEAST_USES]
-        gone = [one for one in idle if one.origin != "person" and one.kind not in ("preference", "relationship")]
+        gone = [one for one in idle if one.origin not in STATED and one.kind not in ("preference", "relationship")]
         why = "confidence {0.confidence:.2f} with {0.uses} uses"
         drops = [delta("drop", item.id, reason=why.format(item), origin="mechanical") for item in gone]
         return [*drops, delta("compact")]

@@ -13,6 +13,7 @@ from ralf.model.handover import Carried as Carried, HandOver as HandOver, Kept a
 from ralf.model.items import (
     MOST_SOURCES as MOST_SOURCES,
     NOT_STORED as NOT_STORED,
+    OF_A_PERSON as OF_A_PERSON,
     SHA256_DIGITS as SHA256_DIGITS,
     ActiveWork as ActiveWork,
     Attempt as Attempt,

@@ -40,6 +40,9 @@ class Source:
 EXTRACTED = "extracted"
 """The origin of a decision that nobody recorded."""
 
+OF_A_PERSON = ("user", "answer", "human-edit")
+"""Origins of what a person decided, by a command, a tool's question or an edit of the file."""
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:

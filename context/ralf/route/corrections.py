@@ -11,7 +11,7 @@ from ralf import project as projects, routing
 from ralf.document.merge import Change
 from ralf.document.tree import BadTree, from_tree, to_tree
 from ralf.errors import Busy, NotFound, UsageError
-from ralf.model import Decision, Pin, RouteContext
+from ralf.model import OF_A_PERSON, Decision, Pin, RouteContext
 from ralf.model.entries import Message
 from ralf.project import Project
 from ralf.redact import redactor_for
@@ -146,22 +146,34 @@ class Dropped:
     changed: bool
 
 
-def drop(route: str, id: str, *, because: str = "", root: str | os.PathLike[str] | None = None) -> Dropped:  # noqa: A002
+def drop(
+    route: str,
+    id: str,  # noqa: A002
+    *,
+    because: str = "",
+    origin: str | None = None,
+    root: str | os.PathLike[str] | None = None,
+) -> Dropped:
     """Drop a decision of a route, of any status, for good: no transcript and no model brings it back.
 
     id       its label, as `why` takes it: `DEC-003`, `dec-3`; also of one that the file has folded away
     because  why; kept in the record
+    origin   who drops it, as `record_decision` takes it; an agent drops no decision of a person's
 
     Durable, and shown, as a decision is (`record_decision`), which brings the same text back. Raises RouteNotFound,
-    NotFound (no such decision), UsageError (a refused name), Busy, OSError, DamagedJournal.
+    NotFound (no such decision), UsageError (a refused name, a person's decision), Busy, OSError, DamagedJournal.
     """
     project, found = routing.find(route, root)
     with open_route(project, found) as writer:
         decision = _known(project, writer.context, id)
         if cap.is_buried(writer.context.dropped, decision.id):
             return Dropped(found, decision, changed=False)
+        if origin == "agent" and decision.origin in OF_A_PERSON:
+            hint = f"a person drops it, in a terminal of their own: ralf context drop {found} {decision.id}"
+            raise UsageError(found, f"{decision.id} is a person's decision, and an agent drops none", hint)
+        said = {"origin": origin_of(found, origin)} if origin is not None else {}
         stone = to_tree(cap.tombstone(decision))
-        writer.append("drop", {"tombstone": stone, "because": clean(because).strip(), "timestamp": utc_now()})
+        writer.append("drop", {"tombstone": stone, "because": clean(because).strip(), "timestamp": utc_now(), **said})
     return Dropped(found, replace(decision, status="dropped"), changed=True)
 
 

@@ -144,7 +144,8 @@ def _chosen(project: Project, now: RouteContext, revision: int | None, who: str 
                     raise NotFound(route, f"nothing of r{revision} is left to take back", f"ralf log {route}")
     what = f"r{revision} is no write" if revision is not None else "has no write"
     what += f" of the {who}'s" if who else ""
-    hint = f"ralf log {route}; a checkpoint is taken back by: ralf context revert {route} CP"
+    mine = f"a person takes back any write, at a terminal: ralf undo {route}" if who else f"ralf log {route}"
+    hint = f"{mine}; a checkpoint is taken back by: ralf context revert {route} CP"
     raise NotFound(route, f"{what} that can be taken back", hint)
 
 

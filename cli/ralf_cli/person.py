@@ -1,0 +1,45 @@
+"""Whether a person types this command: at a terminal, and in no shell of an agent. Everybody else is an agent."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from ralf import environment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def is_person() -> bool:
+    """Whether a person has typed this command: what it prints reaches a terminal, and neither a client nor a loop has
+    started it.
+
+    A program that an agent starts inherits its stdin, but reads what it prints: that is no terminal's.
+    """
+    return _is_at_terminal() and not environment.is_agent()
+
+
+def author() -> str:
+    """Who writes what this command records: `user` for a person, else `agent`."""
+    return "user" if is_person() else "agent"
+
+
+def check_person(where: Path | str, what: str, command: str) -> None:
+    """UsageError unless a person has typed this command: no agent may do what it does.
+
+    where    the path or name that it is about
+    what     what is not done now, such as "nothing was accepted"
+    command  what a person types to have it done
+    """
+    from ralf.errors import UsageError
+
+    if is_person():
+        return
+    variable = environment.agent() or ("RALF_LEASE" if environment.lease() else "")
+    because = f"an agent runs this (${variable} is set)" if variable else "no person is at a terminal here"
+    raise UsageError(where, f"{what}: {because}", f"type it yourself, in a terminal of your own: {command}")
+
+
+def _is_at_terminal() -> bool:
+    return all(stream is not None and stream.isatty() for stream in (sys.__stdout__, sys.__stderr__))
