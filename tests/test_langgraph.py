@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import operator
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
@@ -20,10 +22,13 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, interrupt
 
 import ralf
+from ralf import project as projects
 from ralf.errors import Conflict, UsageError
 from ralf.maintenance.forget import forget
 from ralf.maintenance.purge import Wording, remains
 from ralf.project import Project
+from ralf.storage.filestore import FileStore
+from ralf.storage.journal import Entry
 from ralf_integrations.doors.langgraph import RalfSaver
 
 pytestmark = pytest.mark.filterwarnings("default")  # LangGraph's own
@@ -140,6 +145,39 @@ def test_an_index_that_is_lost_or_damaged_is_made_anew(saver: RalfSaver, tmp_pat
         later = RalfSaver(tmp_path)
         assert graph(later).get_state(THREAD).values["steps"] == ["a", "planned", "worked"]
         later.close()
+
+
+def test_awaited_methods_ask_the_store_outside_of_the_event_loop_s_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On servers it may take seconds until the store answers."""
+    asked: set[threading.Thread] = set()
+
+    class Noting(FileStore):
+        def streams(self, prefix: str) -> Iterator[str]:
+            asked.add(threading.current_thread())
+            return super().streams(prefix)
+
+        def read(self, stream: str, *, after: str | None = None) -> Iterator[Entry]:
+            asked.add(threading.current_thread())
+            return super().read(stream, after=after)
+
+    monkeypatch.setattr(projects, "open_store", Noting)
+    saver = RalfSaver(tmp_path)
+
+    async def everything() -> None:
+        await graph(saver).ainvoke({"steps": ["a"]}, THREAD)
+        await saver.acopy_thread("plan / 7", "copy")
+        for config in (THREAD, None):
+            assert [one async for one in saver.alist(config)]
+        await saver.aprune(["plan / 7"])
+        await saver.adelete_for_runs(["no such run"])
+        await saver.adelete_thread("copy")
+
+    asyncio.run(everything())
+    assert asked
+    assert threading.main_thread() not in asked
+    saver.close()
 
 
 def test_a_large_state_lies_out_of_line_and_a_deleted_thread_leaves_nothing(saver: RalfSaver, tmp_path: Path) -> None:

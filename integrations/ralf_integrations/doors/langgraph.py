@@ -385,7 +385,7 @@ class RalfSaver(BaseCheckpointSaver[int]):
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
         """See `list`."""
-        found = self.list(config, filter=filter, before=before, limit=limit)
+        found = await asyncio.to_thread(self.list, config, filter=filter, before=before, limit=limit)
         while (one := await asyncio.to_thread(next, found, None)) is not None:
             yield one
 
