@@ -60,7 +60,9 @@ ATTACKS = {
         for how in ("zip", "cp", "curl", "submodule", "symlink")
     },
     "03 trust accepts what it does not show": Attack(
-        "03_trust_shows_less.sh", breaks=r"(?m)^EVIL-\S+\s+0 (?:0 [1-9]|[1-9] \d+)", begins=r"(?m)^EVIL-TAIL\s+[1-9]"
+        "03_trust_shows_less.sh",
+        breaks=r"(?m)^EVIL-\S+\s+0 (?:\d+ [1-9]|[1-9]\d* \d)",
+        begins=r"(?m)^EVIL-TAIL\s+[1-9]",
     ),
     "04 a refused question becomes the person's rule": Attack(
         "04_refused_question_becomes_rule.py", breaks=r"'(?:rule|user)'|-> \[\('rule'", begins=r"(?s)(?:Q: .*){7}"
@@ -114,7 +116,9 @@ def play(attack: Attack, venv: Path, folder: Path) -> tuple[int, str]:
     prepare = (
         '[ -e "$W/v/.autonomous" ] || (cd "$W/v" && "$RALF" init >/dev/null)' if "PROJECT" in attack.words else ":"
     )
-    program = f"bash ./{attack.script}" if script.suffix == ".sh" else f'. ./env.sh; {prepare}; "$PY" ./{attack.script}'
+    program = (
+        f'bash "$PWD/{attack.script}"' if script.suffix == ".sh" else f'. ./env.sh; {prepare}; "$PY" ./{attack.script}'
+    )
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("RALF_", "CLAUDE"))}
     environment |= {"RALF_VENV": str(venv), "W": str(work), "TMPDIR": str(folder)}
     done = subprocess.run(
