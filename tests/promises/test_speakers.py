@@ -29,6 +29,7 @@ REFUSED = {
     "bring back an earlier memory": ("memory", "restore", "r1"),
     "decide as the person": ("decide", "tide", STRANGE, "--origin", "user"),
     "drop what a person decided": ("drop", "tide", "DEC-001"),
+    "replace what a person decided": ("decide", "tide", STRANGE, "--supersedes", "DEC-001"),
     "take back what a person decided": ("undo", "tide"),
     "choose what this machine runs": ("config", "set", "--local", "summarizer", "claude"),
     "have the commands of tasks run": ("init", "--verify-commands", "--yes"),
@@ -103,6 +104,15 @@ def test_what_somebody_writes_into_the_memory_file_is_handed_over_as_the_files_w
         assert "without asking the gauge (by hand in the file)" in found
         assert "(the person)" not in found
         user.types("memory", "add", "fact", "the crane is out of order")
+
+
+def test_what_a_person_decided_stays_theirs_though_an_agent_says_it_again_or_hands_it_over_as_ended(
+    spoken: User,
+) -> None:
+    spoken.does("decide", "tide", HOLDS, "--because", "a page says so")
+    spoken.does("handover", "tide", stdin="## Now\nThe reader is done.\n\n## Ended\n- DEC-001: no longer needed\n")
+    (found,) = spoken.does("show", "tide", "--json").json()["decisions"]
+    assert (found["origin"], found["status"], found.get("rationale", "")) == ("user", "active", "")
 
 
 def test_all_that_a_hook_injects_of_the_memory_is_fenced_and_says_whose_it_is(user: User) -> None:

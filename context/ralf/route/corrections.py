@@ -62,7 +62,8 @@ def record_decision(
     warn          told what else there is to know: that an editor holds the file, that a save was set aside
 
     A decision that is already active in the same words is returned as it is. Raises UsageError (a refused name, nothing
-    said, an agent's decision that a person dropped), NotFound (nothing to supersede), Busy, OSError.
+    said, an agent's decision that a person dropped, or that would replace a person's), NotFound (nothing to supersede),
+    Busy, OSError.
     """
     text = clean(decision).strip()
     if not text:
@@ -91,9 +92,15 @@ def record_decision(
         words = edits.said(new)
         same = next((one for one in writer.context.active_decisions if edits.said(one) == words), None)
         if supersedes:
-            new = replace(new, supersedes=_known(project, writer.context, supersedes, is_replaced=True).id)
+            old = _known(project, writer.context, supersedes, is_replaced=True)
+            if origin == "agent" and old.origin in OF_A_PERSON:
+                hint = (
+                    f"record it without that; a person has it replaced: ralf decide {route} TEXT --supersedes {old.id}"
+                )
+                raise UsageError(route, f"{old.id} is a person's decision, and an agent replaces none", hint)
+            new = replace(new, supersedes=old.id)
         elif same is not None:
-            if _adds_nothing(new, same):
+            if _adds_nothing(new, same) or (origin == "agent" and same.origin in OF_A_PERSON):
                 return same
             new = replace(new, supersedes=same.id)
         payload = edits.labelled(writer.context, "decision", {"decision": to_tree(new)}, project.git.clone)
