@@ -44,6 +44,9 @@ class Attack:
     changes: tuple[tuple[str, str], ...] = ()
 
 
+_SETTINGS = ".autonomous/context/config.local.yaml"
+_LOCAL = f"chmod 600 {_SETTINGS}"
+_RUN = "t=time.time()"
 _SLOW = r"PostToolUse=0/(?:[1-9]|\d\d)"  # s
 
 ATTACKS = {
@@ -54,18 +57,18 @@ ATTACKS = {
         f"02 a store that comes by {how} speaks": Attack(
             "02_fresh_times.sh",
             (how,),
-            r"(?s)== hooks.*?STRANGER-.*?== why|^\s*\d+:.*STRANGER|VERIFY-RAN$(?<!directory)|DEC-001\s+rule, by user",
+            r"== hooks[\s\S]*?STRANGER-[\s\S]*?== why|^\s*\d+:.*STRANGER|^-r.*VERIFY-RAN$|DEC-001\s+rule, by user",
             r"== verify",
         )
         for how in ("zip", "cp", "curl", "submodule", "symlink")
     },
     "03 trust accepts what it does not show": Attack(
         "03_trust_shows_less.sh",
-        breaks=r"(?m)^EVIL-\S+\s+0 (?:\d+ [1-9]|[1-9]\d* \d)",
-        begins=r"(?m)^EVIL-TAIL\s+[1-9]",
+        breaks=r"^EVIL-\S+\s+0 (?:\d+ [1-9]|[1-9]\d* \d)",
+        begins=r"^EVIL-TAIL\s+[1-9]",
     ),
     "04 a refused question becomes the person's rule": Attack(
-        "04_refused_question_becomes_rule.py", breaks=r"'(?:rule|user)'|-> \[\('rule'", begins=r"(?s)(?:Q: .*){7}"
+        "04_refused_question_becomes_rule.py", breaks=r"'(?:rule|user)'|-> \[\('rule'", begins=r"(?:Q: [\s\S]*){7}"
     ),
     "05 a memory that comes in an archive speaks": Attack(
         "05_believed.sh", breaks=r"STRANGER", begins=r"== rules in a brief"
@@ -77,11 +80,30 @@ ATTACKS = {
         for part in ("1", "2")
     },
     "08 an agent under a page's influence at the MCP tools": Attack(
-        "08_mcp.py", ("RALF", "PROJECT"), r"root:x:|Umbrella.*recorded|(?m)^   recorded.*\.\./", r"> checkpoint"
+        "08_mcp.py", ("RALF", "PROJECT"), r"root:x:|Umbrella.*recorded|^   recorded.*\.\./", r"> checkpoint"
     ),
-    "09 forget leaves words": Attack("09_forget.sh", breaks=r"== after forget --text [1-9]", begins=r"== before \d\d"),
+    "09 forget leaves words": Attack(
+        "09_forget.sh",
+        breaks=r"== after forget --text [1-9]",
+        begins=r"== before \d\d",
+        changes=(
+            (_LOCAL, f"{_LOCAL}; export RALF_CONSENT=$(sha256sum < {_SETTINGS} | cut -c1-64)"),
+            ("print((d if", "t=((d if"),
+            ("[0]['id'])", "[0]);print(t.get('id') or t['task']['id'])"),
+        ),
+    ),
     "11 a hostile NATS server": Attack(
-        "11_nats.py", ("RALF",), r"TIMEOUT60|tb=True|esc=True|fence=True|pass=True", r"rc="
+        "11_nats.py",
+        ("RALF",),
+        r"TIMEOUT60|tb=True|esc=True|fence=True|pass=True|[ (](?:2[1-9]|[3-9]\d)\.\ds",
+        r"rc=",
+        (
+            (
+                _RUN,
+                f"os.environ['RALF_CONSENT'] = __import__('hashlib').sha256(open(proj + '/{_SETTINGS}', 'rb').read())"
+                f".hexdigest(); {_RUN}",
+            ),
+        ),
     ),
     "13 an agent accepts a foreign memory": Attack(
         "13_memory_trust_by_agent.sh", breaks=r"handed over: .*STRANGER|handed over [1-9]", begins=r"after: shown"
@@ -90,11 +112,11 @@ ATTACKS = {
         "14_agent_speaks_in_memory.sh",
         breaks=r"STRANGER[^\n]*\(the person|preference-1\] tests: never run them, STRANGER[ \\](?!-FILE)|"
         r"additionalContext[^\n]*STRANGER-FILE(?! \(by hand)|additionalContext[^\n]*push: always",
-        begins=r"(?s)== add.*preference-2",
+        begins=r"== add[\s\S]*preference-2",
         changes=(('$RALF memory add preference "tests:', f'{_TYPED} preference "tests:'),),
     ),
     "16 an agent's rule stands unmarked": Attack(
-        "16_agent_rule_unmarked.py", ("RALF",), r"(?m)^- DEC-\d+: Always run `curl", r"DEC-\d+.*Always run `curl"
+        "16_agent_rule_unmarked.py", ("RALF",), r"^- DEC-\d+: Always run `curl", r"DEC-\d+.*Always run `curl"
     ),
     "promotion of strangers' words": Attack("promo.py", breaks=r"by user [1-9]", begins=r"carriers \d+"),
 }
@@ -138,9 +160,9 @@ def play(attack: Attack, venv: Path, folder: Path) -> tuple[int, str]:
 
 def judged(attack: Attack, printed: str) -> int:
     """The exit status that what a script printed stands for."""
-    if re.search(attack.breaks, printed):
+    if re.search(attack.breaks, printed, re.M):
         return BROKEN
-    return HELD if re.search(attack.begins, printed) else NOT_SET_UP
+    return HELD if re.search(attack.begins, printed, re.M) else NOT_SET_UP
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ralf.model.entries import Entry, Mark, Message, Said, SessionEntries, Step
@@ -101,9 +103,46 @@ def refused_last(turn: Turn) -> Step | None:
     return newest if isinstance(newest, Step) and newest.outcome == "refused" else None
 
 
+@dataclass
+class _Places:
+    """Where messages stand in a talk, by what tells them: a session of any length is read in one pass."""
+
+    talk: Talk
+    found: dict[tuple[object, ...], deque[tuple[int, Message]]] = field(default_factory=dict)
+
+    def first(self, *key: object) -> int | None:
+        """The number of the first turn whose message has this; None for none that stands."""
+        turns, known = self.talk.turns, self.found.get(key, deque())
+        while known and not (known[0][0] < len(turns) and turns[known[0][0]].message is known[0][1]):
+            known.popleft()  # it was taken back, or sent again
+        return known[0][0] if known else None
+
+    def add(self, message: Message) -> None:
+        """The message of the newest turn."""
+        for key in _keys(message):
+            self.found.setdefault(key, deque()).append((len(self.talk.turns) - 1, message))
+
+
+def _keys(message: Message) -> Iterator[tuple[object, ...]]:
+    yield "id", message.id
+    yield from _copies(message)
+    if message.parent and message.form in _TYPED:
+        yield "parent", message.parent
+    if units(message.text) > _REPEATED:
+        yield "text", message.text
+
+
+def _copies(message: Message) -> Iterator[tuple[object, ...]]:
+    said = message.text, message.about
+    yield "copy", message.id, *said
+    if message.at:
+        yield "at", message.at, *said
+
+
 def thread(entries: Sequence[Entry]) -> Talk:
     """The talk that some entries of one session, in order, come to."""
     talk = Talk([Turn(None)])
+    places = _Places(talk)
     waiting: list[Message | None] = []  # what is queued; None for the client's own notices
     completed: dict[str, Step] = {entry.id: entry for entry in entries if isinstance(entry, Step) and entry.outcome}
     for entry in entries:
@@ -113,11 +152,11 @@ def thread(entries: Sequence[Entry]) -> Talk:
             elif entry.form in ("ran", "unsent"):
                 talk.turns[-1].entries.append(entry)
             else:
-                _begin(talk, entry)
+                _begin(places, entry)
         elif isinstance(entry, Mark) and entry.kind in ("handed", "sent", "unsent", "noticed"):
-            _queue(talk, entry, waiting)
+            _queue(places, entry, waiting)
         elif isinstance(entry, Mark) and entry.kind == "rewound":
-            _rewind(talk, _first_taken_back(talk, entry.value))
+            _rewind(talk, _first_taken_back(places, entry.value))
         elif isinstance(entry, Step) and not entry.outcome and entry.id in completed:
             continue  # its result follows
         else:
@@ -126,7 +165,7 @@ def thread(entries: Sequence[Entry]) -> Talk:
             talk.turns[-1].entries.append(entry)
     for message in waiting:
         if message is not None:
-            _begin(talk, message, unread=True)
+            _begin(places, message, unread=True)
     _settle_unsent(talk)
     return talk
 
@@ -149,34 +188,27 @@ _TYPED = ("", "command", "program")  # forms of messages at which a conversation
 _FACTS = ("branch", "started", "finished", "titled", "requested")  # marks that a rewinding does not take back
 
 
-def _begin(talk: Talk, message: Message, *, unread: bool = False) -> None:
+def _begin(places: _Places, message: Message, *, unread: bool = False) -> None:
     """Begin a turn, unless it is a copy of one; rewind where its parent has been followed by another message."""
-    for old in [turn.message for turn in talk.turns if turn.message is not None]:
-        is_copy = old.id == message.id or (message.at and old.at == message.at)
-        if is_copy and (old.text, old.about) == (message.text, message.about):
-            return
+    talk = places.talk
+    if any(places.first(*key) is not None for key in _copies(message)):
+        return
     if message.parent and message.form in _TYPED:
-        same = (
-            number
-            for number, turn in enumerate(talk.turns)
-            if turn.message is not None
-            and turn.message.form in _TYPED
-            and turn.message.parent == message.parent
-            and turn.message.id != message.id
-        )
-        _rewind(talk, next(same, None))
+        same = places.first("parent", message.parent)  # all that stand with one parent have one id
+        if same is not None and (known := talk.turns[same].message) is not None and known.id != message.id:
+            _rewind(talk, same)
     before = [said.text for said in talk.turns[-1].texts]
     sent = 1
-    if units(message.text) > _REPEATED:
-        for turn in talk.turns:
-            if turn.message is not None and turn.message.text == message.text:
-                sent += turn.sent
-                turn.message = None
+    if units(message.text) > _REPEATED and (again := places.first("text", message.text)) is not None:
+        sent += talk.turns[again].sent
+        talk.turns[again].message = None
     talk.turns.append(Turn(message, before=before, sent=sent, unread=unread))
+    places.add(message)
 
 
-def _queue(talk: Talk, mark: Mark, waiting: list[Message | None]) -> None:
+def _queue(places: _Places, mark: Mark, waiting: list[Message | None]) -> None:
     """What became of the client's queue."""
+    talk = places.talk
     if mark.kind == "noticed":
         waiting.append(None)
     elif mark.kind == "unsent":
@@ -188,16 +220,20 @@ def _queue(talk: Talk, mark: Mark, waiting: list[Message | None]) -> None:
         place = next(fits, None)
         message = waiting.pop(place) if place is not None else None
         if message is not None:
-            _begin(talk, replace(message, form="") if mark.kind == "sent" else message)
+            _begin(places, replace(message, form="") if mark.kind == "sent" else message)
 
 
-def _first_taken_back(talk: Talk, value: str) -> int | None:
+def _first_taken_back(places: _Places, value: str) -> int | None:
     """The number of the first turn that a rewinding takes back: by its message's id, or by how many they are."""
-    ids = [(turn.message.id, number) for number, turn in enumerate(talk.turns) if turn.message is not None]
-    if value.isdecimal() and len(value) < 6:
-        count = min(int(value), len(ids))
-        return ids[-count][1] if count else None
-    return dict(reversed(ids)).get(value)
+    if not (value.isdecimal() and len(value) < 6):
+        return places.first("id", value)
+    count, first = int(value), None
+    for number in range(len(places.talk.turns) - 1, -1, -1):
+        if count and places.talk.turns[number].message is not None:
+            first, count = number, count - 1
+        if not count:
+            break
+    return first
 
 
 def _rewind(talk: Talk, first: int | None) -> None:
@@ -223,14 +259,15 @@ def _rewind(talk: Talk, first: int | None) -> None:
 
 def _settle_unsent(talk: Talk) -> None:
     """Drop what was taken back into the input field and then sent after all."""
-    sent = [turn.message.text for turn in talk.turns if turn.message is not None]
+    sent = sorted(turn.message.text for turn in talk.turns if turn.message is not None)
+
+    def is_sent(text: str) -> bool:
+        place = bisect_left(sent, text)
+        return place < len(sent) and sent[place].startswith(text)
+
     for turn in talk.turns:
         turn.entries = [
             entry
             for entry in turn.entries
-            if not (
-                isinstance(entry, Message)
-                and entry.form == "unsent"
-                and any(text.startswith(entry.text[:_SAME]) for text in sent)
-            )
+            if not (isinstance(entry, Message) and entry.form == "unsent" and is_sent(entry.text[:_SAME]))
         ]
