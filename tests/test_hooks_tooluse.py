@@ -43,6 +43,19 @@ def test_codex_and_the_single_event_of_claude_do_the_same(rig: Rig) -> None:
     assert [reason for reason, _ in rig.checkpoints()] == ["threshold"]
 
 
+def test_a_hook_reads_no_more_lines_than_a_client_can_wait_for_and_their_checkpoint_is_made_all_the_same(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig.grow(1_000)
+    said = {"role": "user", "content": "a"}
+    rig.add(*({"type": "user", "uuid": str(number), "message": said} for number in range(usage._MOST_LINES)))
+    look, hook, readers = usage.look, os.getpid(), list[int]()
+    monkeypatch.setattr(usage, "look", lambda *args, **more: readers.append(os.getpid()) or look(*args, **more))
+    rig.hook("PostToolUse", tool_name="Bash", tool_input={"command": "ls"}, tool_response={"stdout": "x"})
+    assert hook not in readers
+    assert {reason for reason, _ in rig.checkpoints()} == {"threshold"}
+
+
 @pytest.mark.parametrize(
     ("variable", "value"),
     [("PYTHONPATH", "."), ("PYTHONPATH", ":/nowhere"), ("PYTHONHOME", "/nowhere"), ("PYTHONHASHSEED", "none")],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -41,7 +42,8 @@ class Chain:
         self._since = ""  # a record of an older time may be before those in memory
         self._passed: deque[bytes] = deque(maxlen=_PASSED)
         self._places: dict[str, int] = {}
-        self._searched = 0
+        self._lines: Iterator[Line] | None = None
+        self._next: Line | None = None  # the first one that was not searched
 
     def add(self, record: Record) -> None:
         """Take note of a record."""
@@ -115,15 +117,18 @@ class Chain:
         return None
 
     def _search(self, before: int) -> None:
-        if self._searched >= before:
-            return
-        with open_regular(self._path, Position(self._searched)) as file:
-            for line in read_lines(file, Position(self._searched)):
-                if line.start >= before:
-                    break
-                for own in _OWN.finditer(line.data + line.tail if line.tail else line.data):
-                    self._places.setdefault(own[1].decode("utf-8", "replace"), line.start)
-        self._searched = before
+        if self._lines is None:
+            self._lines = self._read()
+            self._next = next(self._lines, None)
+        while (line := self._next) is not None and line.start < before:
+            for own in _OWN.finditer(line.data + line.tail if line.tail else line.data):
+                self._places.setdefault(own[1].decode("utf-8", "replace"), line.start)
+            self._next = next(self._lines, None)
+
+    def _read(self) -> Iterator[Line]:
+        """The lines of the file, which stays open meanwhile: to open it for each record takes ten times as long."""
+        with open_regular(self._path, Position(0)) as file:
+            yield from read_lines(file, Position(0))
 
 
 def follows(record: Record) -> str:

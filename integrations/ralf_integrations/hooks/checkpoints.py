@@ -372,7 +372,8 @@ def tools_used(session: Session) -> Answer:
     """Start the checkpoint that is due and return: the agent does not wait. The hint says when the next look is."""
     look = look_at(session)
     if look is None:
-        usage.write_hint(session.project, session.payload.session, session.payload.transcript, size=0, until=0)
+        if session.transcript is None:
+            usage.write_hint(session.project, session.payload.session, session.payload.transcript, size=0, until=0)
         return Answer()
     text = _asked(session, look) if takes_context(session.payload) else ""
     apply_look(session, look)
@@ -402,13 +403,20 @@ def _asked(session: Session, look: Look) -> str:
 
 
 def look_at(session: Session) -> Look | None:
-    """Look at the session; None while there is no transcript."""
+    """Look at the session; None while there is no transcript, and where so much of it is new that another process looks
+    instead: it is started here.
+    """
     source = session.transcript
     if source is None:
         return None
     scale = usage.factor(usage.last_scale(session.project, session.payload.session))
     payload = session.payload
     stand = ingest_offset(session.project, session.route, payload.session, source)
+    if usage.is_long(source, stand.position):
+        size = source.size()
+        usage.write_hint(session.project, payload.session, source.path, size=size, until=size + usage.SOON)
+        start(session, "due")
+        return None
     found = session.known
     look = usage.look(
         source, stand, session.settings, payload.sender, known=found.window, compacted=found.compacts, scale=scale

@@ -26,6 +26,7 @@ from ralf.route.offsets import IngestOffset
 from ralf.storage.files import content_of, open_single_link
 from ralf.text import cleaning
 from ralf.transcripts.events import Position
+from ralf.transcripts.lines import open_regular
 from ralf.transcripts.reader import Transcript, counted
 from ralf_integrations.client import Client
 from ralf_integrations.hooks import growth
@@ -166,6 +167,20 @@ def look(
     )
 
 
+_MOST_LINES = 10_000  # that a hook reads while the client waits: some tenths of a second
+
+
+def is_long(source: Transcript, position: Position) -> bool:
+    """Whether more lines of a log than a hook may read lie behind a place."""
+    left = _MOST_LINES
+    if source.format not in IN_LINES or source.size() - position.byte < left:
+        return False
+    with open_regular(source.path, position) as file:
+        while left > 0 and (part := file.read(1 << 20)):
+            left -= part.count(b"\n")
+    return left <= 0
+
+
 def factor(scale: float) -> float:
     """Tokens for each estimated one of texts that nobody has counted yet.
 
@@ -281,7 +296,8 @@ HINTS, HINT, VERSION = "/hooks/", ".next", "2"
 ours, has the same.
 """
 
-_SOON = 2 * growth.FEWEST  # then a look sees whether the checkpoint that was started has been made
+SOON = 2 * growth.FEWEST
+"""Bytes by which a transcript grows until a look sees whether the checkpoint that was started has been made."""
 
 _DAYS = 90
 """Days after which a session is forgotten: its client has long deleted the transcript."""
@@ -378,7 +394,7 @@ def write_next_hint(
     scale  as for `write_hint`
     """
     low, mark = _next_marks(settings, look, told)
-    until = look.size + (_SOON if look.due else max(growth.FEWEST, int(growth.BYTES * look.left)))
+    until = look.size + (SOON if look.due else max(growth.FEWEST, int(growth.BYTES * look.left)))
     filled = (look.filled or 0) if 0 < mark <= look.compacts else 0
     if filled:
         until = min(until, look.size + max(growth.FEWEST, int(growth.BYTES * (mark - filled))))
