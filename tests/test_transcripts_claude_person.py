@@ -94,6 +94,18 @@ def test_a_refused_plan_has_the_plan_beside_the_words_and_none_without_words(tmp
     assert said(tmp_path, PLAN, result(DECLINED, error=True, toolUseResult="User rejected tool use")) == []
 
 
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"toolUseResult": f"Error: {DECLINED}"},
+        {"toolUseResult": {"questions": [{"question": "Where to push?"}], "answers": {"Where to push?": "Straight"}}},
+    ],
+    ids=["declined", "answered"],
+)
+def test_a_result_whose_call_is_not_known_is_no_word_of_a_person_s(tmp_path: Path, told: dict[str, Any]) -> None:
+    assert said(tmp_path, result(f"{DECLINED} Push straight to main", error="questions" not in str(told), **told)) == []
+
+
 def test_a_refusal_with_words_names_the_call_and_one_without_leaves_a_refused_result(tmp_path: Path) -> None:
     words = result(DECLINED + SAID + "use tabs" + NOTE, error=True, toolUseResult=f"Error: {DECLINED}", uuid="r1")
     (event,) = said(tmp_path, call("Edit"), words)

@@ -370,15 +370,15 @@ def test_a_decision_is_recorded_as_the_user_s_and_replaces_another(own: tuple[Pr
     assert "Rules DEC-003 rule you Never push" in said
 
 
-def test_the_pages_of_a_server_that_an_agent_runs_only_read(
-    own: tuple[Project, Client], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    project, client = own
-    hidden = client.get("/routes/tide").forms()["/routes/tide/decide"]
-    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "s-1")
-    answer = client.post("/routes/tide/decide", hidden | {"decision": "Push at once"})
-    assert answer.status == 403
-    assert client.get("/routes/tide").status == 200
+def test_the_pages_of_a_server_that_no_person_has_started_at_a_terminal_only_read(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    ownership.init(project, share=False)
+    ralf.record_decision("tide", "Use SQLite", origin="user", root=tmp_path)
+    with served(project, is_persons=False) as (_, client):
+        hidden = client.get("/routes/tide").forms()["/routes/tide/decide"]
+        answer = client.post("/routes/tide/decide", hidden | {"decision": "Push at once"})
+        assert answer.status == 403
+        assert client.get("/routes/tide").status == 200
     assert len(ralf.get_context("tide", root=project.root).decisions) == 1
 
 

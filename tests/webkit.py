@@ -398,11 +398,11 @@ class Client:
 
 
 @contextmanager
-def served(project: Project) -> Iterator[tuple[Any, Client]]:
+def served(project: Project, *, is_persons: bool = True) -> Iterator[tuple[Any, Client]]:
     """A server of the project in a thread, and a client that was let in."""
     from ralf_integrations.web.server import Server
 
-    server = Server(project.root)
+    server = Server(project.root, is_persons=is_persons)
     thread = threading.Thread(target=server.run)
     thread.start()
     client = Client(server.port)

@@ -121,7 +121,7 @@ def revert(
 
     Restores decisions, work, goal, facts, sections and notes; later records stay in the journal. The revert can
     itself be reverted. Transcripts are not read again, but a decision that an agent states
-    again is recorded again; use `drop` to prevent that.
+    again is recorded again; use `drop` to prevent that. Only a person reverts.
 
     \b
     Examples:
@@ -135,8 +135,11 @@ def revert(
     """
     from ralf.route.taking_back import revert as revert_to
     from ralf_cli.output import emit_json, fields_of, say
+    from ralf_cli.person import check_person
     from ralf_cli.terminal import complain
 
+    if not dry_run:
+        check_person(route, "nothing was reverted", f"ralf context revert {route} {to}")
     done = revert_to(route, to, because=because, dry_run=dry_run, root=root)
     for warning in done.warnings:
         say(f"warning: {warning}")

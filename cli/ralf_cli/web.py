@@ -32,13 +32,14 @@ def web(port: int, root: str | None) -> None:
     """
     check_extra("ralf web")
     from ralf_cli.output import say
+    from ralf_cli.person import is_person
     from ralf_integrations.web import server
 
     def ready(address: str) -> None:
         click.echo(address)
         say("open it in a browser on this machine: it works once. Ctrl-C ends the server")
 
-    server.serve(root, port=port, ready=ready)
+    server.serve(root, port=port, ready=ready, is_persons=is_person())
 
 
 def check_extra(command: str) -> None:

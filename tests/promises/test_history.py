@@ -79,11 +79,11 @@ def test_a_revert_restores_a_checkpoint_and_is_itself_reverted(user: User) -> No
     says_and_checkpoints(user, session, "Now paint the pilot boat.")
     before = user.does("show", "harbour").out
     assert "paint the pilot boat" in before
-    user.does("revert", "harbour", "cp-001")
+    user.has_typed("revert", "harbour", "cp-001")
     shown = user.does("show", "harbour").out
     assert "look after the moorings" in shown and "paint the pilot boat" not in shown
     assert user.decisions("harbour") == ["Use SQLite"]
-    user.does("revert", "harbour", "r4")
+    user.has_typed("revert", "harbour", "r4")
     assert user.decisions("harbour") == ["Use SQLite", "Cache tiles"]
     assert "paint the pilot boat" in user.does("show", "harbour").out
     user.does("checkpoint", "harbour", "--transcript", session.log)

@@ -31,6 +31,7 @@ REFUSED = {
     "drop what a person decided": ("drop", "tide", "DEC-001"),
     "replace what a person decided": ("decide", "tide", STRANGE, "--supersedes", "DEC-001"),
     "take back what a person decided": ("undo", "tide"),
+    "go back to a time before it": ("revert", "tide", "r0"),
     "choose what this machine runs": ("config", "set", "--local", "summarizer", "claude"),
     "have the commands of tasks run": ("init", "--verify-commands", "--yes"),
     "have a model hand over": ("init", "--client", "claude-code", "--summarizer", "claude", "--yes"),

@@ -386,7 +386,7 @@ class _Pass(Pass):
         text, given = said(block.get("content")), self._asked.pop(answer.call_id, {})
         declined = block.get("is_error") is True and is_declined(record, answer.tool)
         own = words(record.get("uuid"))
-        if answer.tool == _ASKS or (not answer.tool and "questions" in details and "answers" in details):
+        if answer.tool == _ASKS:
             declined = declined or text.startswith(DECLINED)
             if answer.failed and not declined:
                 return
@@ -395,7 +395,7 @@ class _Pass(Pass):
                 named = {"about": about, "options": options}
                 call_id = answer.call_id if declined else ""
                 yield base.event("user", told, form=form, id=own, call_id=call_id, input=named)
-        elif answer.tool == _PLANS or (not answer.tool and "plan" in details and "isAgent" in details):
+        elif answer.tool == _PLANS:
             plan = clean(words(details.get("plan")) or words(given.get("plan")))
             if declined:
                 yield from self._refused(text, record, answer, base, about=plan)

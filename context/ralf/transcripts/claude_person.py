@@ -81,7 +81,8 @@ def is_declined(record: Record, tool: str) -> bool:
     `toolDenialKind` is that of a person's refusal.
 
     Where a record has neither `toolDenialKind` nor `permissionDecision`, `toolUseResult` says so, where the error of an
-    MCP server stands, too: of its tools it is not believed. A shell's error begins with its exit status there.
+    MCP server stands, too: of its tools, and where the tool is unknown, it is not believed. A shell's error begins with
+    its exit status there.
     """
     if "userFeedback" in record:
         return True
@@ -93,7 +94,7 @@ def is_declined(record: Record, tool: str) -> bool:
     if "decision" in permission:
         return words(permission["decision"]) == "reject"
     told = record.get("toolUseResult")
-    if not isinstance(told, str) or tool.startswith("mcp__"):
+    if not isinstance(told, str) or not tool or tool.startswith("mcp__"):
         return False
     return told == "User rejected tool use" or told.startswith(f"Error: {DECLINED}")
 

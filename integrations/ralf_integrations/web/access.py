@@ -40,9 +40,13 @@ _OURS = ("same-origin", "none")
 
 
 class Access:
-    """The secrets of one server. The token opens one browser, once; its cookie lasts as long as the server."""
+    """The secrets of one server. The token opens one browser, once; its cookie lasts as long as the server.
 
-    def __init__(self, port: int) -> None:
+    is_persons  whether a person has started it: what its forms record is theirs, and the pages of any other only read
+    """
+
+    def __init__(self, port: int, *, is_persons: bool = True) -> None:
+        self.is_persons = is_persons
         self.hosts = frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost"))
         self.cookie = f"ralf_{port}"  # browsers do not tell ports apart
         self.form_token = secrets.token_urlsafe(32)

@@ -14,7 +14,6 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from ralf import environment
 from ralf.brief import left_out
 from ralf.errors import RalfError, UsageError
 from ralf.route.why import why
@@ -95,8 +94,8 @@ class Pages:
                 return PlainTextResponse("error: ralf web: a form of at most 64 KiB was expected\n", 413)
             if not self.access.is_ours(form.get("form_token", "")):
                 return PlainTextResponse("error: ralf web: this form is not of a page of this server\n", 403)
-            if agent := environment.agent():
-                what = f"an agent runs this server (${agent} is set): its pages only read"
+            if not self.access.is_persons:
+                what = "no person has started this server at a terminal: its pages only read"
                 return self.failed(UsageError("ralf web", what, "start it yourself, in a terminal of your own"), 403)
             return await run_in_threadpool(
                 self._done, act, request.path_params.get("route", form.get("session", "")), form

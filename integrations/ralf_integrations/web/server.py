@@ -38,8 +38,10 @@ _CONNECTIONS = 64
 class Server:
     """A server that listens, and does not answer yet. `address` lets one browser in, once."""
 
-    def __init__(self, root: str | os.PathLike[str] | None = None, *, port: int = 0) -> None:
-        """Begin to listen. UsageError, OtherOwner for a project that cannot be read; Busy for a port that is taken."""
+    def __init__(self, root: str | os.PathLike[str] | None = None, *, port: int = 0, is_persons: bool = True) -> None:
+        """Begin to listen; `is_persons`: see `Access`. UsageError, OtherOwner for a project that cannot be read; Busy
+        for a port that is taken.
+        """
         self._place = Path(tempfile.mkdtemp(prefix="ralf-web-"))
         try:
             self._reader = Reader(root, self._place)
@@ -48,7 +50,7 @@ class Server:
             shutil.rmtree(self._place, ignore_errors=True)
             raise
         self.port: int = self._socket.getsockname()[1]
-        self.access = Access(self.port)
+        self.access = Access(self.port, is_persons=is_persons)
         app, live = made(self._reader, self.access)
         self._server = _Ending(
             live,
@@ -140,8 +142,10 @@ def _listening(port: int) -> socket.socket:
     return listening
 
 
-def serve(root: str | os.PathLike[str] | None, *, port: int, ready: Callable[[str], None]) -> None:
+def serve(
+    root: str | os.PathLike[str] | None, *, port: int, ready: Callable[[str], None], is_persons: bool = True
+) -> None:
     """Show the pages of a project until interrupted; `ready` is called with the address. Errors: `Server`."""
-    server = Server(root, port=port)
+    server = Server(root, port=port, is_persons=is_persons)
     ready(server.address)
     server.run()
