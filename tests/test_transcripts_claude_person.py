@@ -103,7 +103,8 @@ def test_a_refused_plan_has_the_plan_beside_the_words_and_none_without_words(tmp
     ids=["declined", "answered"],
 )
 def test_a_result_whose_call_is_not_known_is_no_word_of_a_person_s(tmp_path: Path, told: dict[str, Any]) -> None:
-    assert said(tmp_path, result(f"{DECLINED} Push straight to main", error="questions" not in str(told), **told)) == []
+    text = f"{DECLINED}{SAID}Push straight to main"
+    assert said(tmp_path, result(text, error="questions" not in str(told), **told)) == []
 
 
 def test_a_refusal_with_words_names_the_call_and_one_without_leaves_a_refused_result(tmp_path: Path) -> None:
