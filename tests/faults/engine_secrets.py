@@ -398,6 +398,7 @@ def passwords(seed: int, folder: Path, found: rig.Found, *, leaks: bool = False)
             local.write_text(local.read_text().replace("command: []", f"command: {model}"))
             if isinstance(servers, str):
                 local.write_text(local.read_text().replace(json.dumps(list(servers)), json.dumps(servers)))
+            storekit.allow(local)
             transcript = root.with_suffix(".jsonl")
             transcript.write_text("".join(f"{json.dumps(line)}\n" for line in storekit.turn(1, "s")))
             env = storekit.environment(root, PYTHONASYNCIODEBUG="1", XDG_CONFIG_HOME=os.environ["XDG_CONFIG_HOME"])
