@@ -10,7 +10,7 @@ from pathlib import Path
 import measure
 import synthetic
 
-from ralf.redact import formats
+from ralf.redact import rules
 from ralf.redact.redactor import Redactor
 from ralf.transcripts.reader import open_transcript
 
@@ -48,7 +48,7 @@ def produce(rounds: int) -> list[measure.Row]:
         },
         rounds=rounds,
     )
-    words = dict.fromkeys([*_OWN_WORDS, *(one.literals[0] for one in formats.FORMATS)])
+    words = dict.fromkeys([*_OWN_WORDS, *(one.literals[0] for one in rules.formats())])
     texts = {f"hostile: {word.strip()}": (word * (SIZE // len(word) + 1))[:SIZE] for word in words}
     hostile = measure.functions({name: partial(REDACTOR.hits, text) for name, text in texts.items()}, rounds=1)
     worst = sorted(hostile, key=lambda row: -row.value)[:5]

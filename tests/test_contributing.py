@@ -45,8 +45,7 @@ def put(path: Path, before: str, line: str) -> None:
 
 
 def test_one_line_in_the_table_of_formats_redacts_another_vendor_s_token(source: Path) -> None:
-    line = '    _format("tidepool", "tdp_", f"{_A}{{20,}}+"),'
-    put(source / "context/ralf/redact/formats.py", '    _format("google-key", "AIza"', line)
+    put(source / "context/ralf/data/secrets.tsv", "google-key\t", "tidepool\ttdp_\t%a{20,}+")
     code = (
         "from ralf.project import find; from ralf.redact import redactor_for\n"
         "print(redactor_for(find('.')).text('sent tdp_q8Zk2LmX0vB7nC4tRy1W to the gauge, not tdp_short'))"

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import base64
+import random
+from collections.abc import Iterable, Sequence
+from re import _parser as parser  # type: ignore[attr-defined]  # no other module parses expressions
+from typing import Any
 
 import pytest
 
+from ralf.redact import commands, rules, table
 from ralf.redact.redactor import Redactor
+from ralf.transcripts.events import START, Event
 
 REDACTOR = Redactor(b"k" * 32)
 CHOSEN, RANDOM = "Winter2031!", "q7Rt2bVx9MpL4sKd8WzY3nCf"
@@ -291,4 +297,120 @@ def test_what_a_text_announces_and_sets_apart_is_found(text: str, secret: str) -
     ],
 )
 def test_what_only_stands_near_a_name_stays(text: str) -> None:
+    assert REDACTOR.text(text) == text
+
+
+# ---- the table ----
+
+
+def test_each_row_of_the_table_finds_its_example() -> None:
+    """A row of commands and calls has one; of a token's row its own expression makes one."""
+    for row in table.rows("calls"):
+        assert CHOSEN not in REDACTOR.text(row[4].replace("SECRET", CHOSEN)), row
+    for row in table.rows("prints"):
+        assert list(commands.printed(row[1], "correct-horse7\n")), row
+    dice = random.Random(1)  # noqa: S311
+    for one in rules.formats():
+        for literal, pattern in zip(one.literals, one.patterns, strict=True):
+            token = next(filter(REDACTOR.hits, (f"at {made(pattern, dice)} now" for _ in range(40))), "")
+            assert token.startswith(f"at {literal}"), (one.kind, literal)
+
+
+def made(pattern: str, dice: random.Random) -> str:
+    """A text that an expression of the table matches."""
+
+    def of(tree: Iterable[tuple[Any, Any]]) -> str:
+        return "".join(one(str(operation), argument) for operation, argument in tree)
+
+    def one(operation: str, argument: Any) -> str:
+        if operation == "LITERAL":
+            return chr(argument)
+        if operation == "IN":
+            letters = []
+            for kind, value in argument:
+                letters += map(chr, range(value[0], value[1] + 1) if str(kind) == "RANGE" else [value])
+            return dice.choice(letters)
+        if operation == "BRANCH":
+            return of(dice.choice(argument[1]))
+        if operation == "SUBPATTERN":
+            return of(argument[3])
+        if operation.endswith("REPEAT"):
+            return "".join(of(argument[2]) for _ in range(max(argument[0], min(argument[1], 1))))
+        return ""
+
+    return of(parser.parse(pattern))
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "shown"),
+    [
+        ("vault kv get -field=value secret/app", "Winter2031!\n", False),
+        ("echo $DB_PASSWORD", "Winter2031!", False),
+        ("jq -r .apiKey config.json", "q7Rt2bVx9MpL4sKd8WzY3nCf\n", False),
+        ("cat /run/secrets/db", "q7Rt2bVx9MpL4sKd8WzY3nCf", False),
+        ("pwgen 12 2", "Winter2031!\nq7Rt2bVx9MpL\n", False),
+        ("echo $API_TOKEN", "\n", True),
+        ("echo $API_TOKEN", "ok", True),
+        ("cat token.py", "return2\n", True),
+        ("git log -1 --grep token --format=%H", "3f786850e387550fdab836ed7e6dc881de23001b", True),
+        ("ls", "q7Rt2bVx9MpL4sKd8WzY3nCf is a folder", True),
+        ("gh auth token", "error: not logged in\n", True),
+        ("grep -c password a", "12", True),
+    ],
+)
+def test_what_a_call_prints_that_names_a_secret_is_one(command: str, output: str, *, shown: bool) -> None:
+    call = Event("call", command, START, START, tool="Bash", input={"command": command}, call_id="c1")
+    printed = Event("result", output, START, START, tool="Bash", call_id="c1")
+    (_, found), _ = REDACTOR.events([call, printed])
+    assert (found.text == output) is shown
+
+
+@pytest.mark.parametrize("row", table.rows("languages"), ids=lambda row: row[0])
+def test_a_secret_is_found_by_what_it_is_called_in_many_languages(row: Sequence[str]) -> None:
+    for column, secret in ((1, CHOSEN), (2, RANDOM)):
+        for name in row[column].split(", "):
+            for text in (f"{name}: {secret}", f"- **{name}:** `{secret}`", f"| {name} | {secret} |"):
+                assert secret not in REDACTOR.text(text), text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{{"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo", "d": "{}"}}',
+        "<RSAKeyValue><Modulus>q7Rt2bVx</Modulus><D>{}</D></RSAKeyValue>",
+        "https://maker.ifttt.com/trigger/x/with/key/{}",
+        "https://chat.x.test/hooks/{}",
+        "Access key,Secret access key\nAKIA,{}",
+        '"name","password"\n"bob","{}"\n',
+        "NAME   password\nbob    {}\n",
+        "curl -K - <<< 'user = \"bob:{}\"'",
+        "docker login -u bob --password-stdin <<< {}",
+        "acme_live_{}",
+    ],
+)
+def test_a_random_secret_is_found_in_key_material_addresses_tables_and_here_strings(text: str) -> None:
+    assert RANDOM * 2 not in REDACTOR.text(text.format(RANDOM * 2))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("DB_PASSWORD=op://Private/db/password", "api_token: ${{ secrets.API_TOKEN }}"),  # references
+        *(
+            "password = random_password.x.result",
+            "password: !Ref DbPassword",
+            "password: vault:secret/data/db#password",
+        ),
+        *('"password": "Passwort",', '"password": "Mot de passe oublié ?"', '"密码": "请输入密码"'),  # translations
+        *('<Row key="row-4b1d9f3c" />', "<div key='550e8400-e29b-41d4-a716-446655440000'>"),  # React's keys
+        "//# sourceMappingURL=data:application/json;base64,eyJ2ZXJzaW9uIjozLCJzb3VyY2VzIjpbXSwibmFtZXMiOltdfQ==",
+        *(
+            "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==",
+            "x-request-id: 550e8400-e29b-41d4-a716-446655440000",
+        ),  # headers
+        *("bypass=true2", "compass: N45E", "tokenizer: cl100k_base", '"designToken": "color.primary.500"'),
+        *("price_1MoBy5LkdIwHu7ixZhnattbh", "pk_live_51H8sKd8WzY3nCfq7Rt2bVx9", "docker login registry2.test:5000"),
+    ],
+)
+def test_references_translations_and_ids_stay(text: str) -> None:
     assert REDACTOR.text(text) == text

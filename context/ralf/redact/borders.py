@@ -1,4 +1,8 @@
-"""Where secrets stand in a run of events: whole, cut by a border between two events, or without their end."""
+"""Where secrets stand in a run of events: whole, printed by a call, cut by a border between two, or without their end.
+
+A secret that two results share is looked for in the joined text. What stands behind the border is taken only where it
+looks like a part of a secret itself: a short message that happens to follow stays.
+"""
 
 from __future__ import annotations
 
@@ -6,53 +10,81 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING
 
-from ralf.redact import engine, formats
+from ralf.redact import commands, keys, rules, vendors
 from ralf.redact.engine import Hit
 from ralf.redact.marks import SHORTEST_AGAIN, Known, Span, merged
-from ralf.redact.values import is_gibberish, is_random, wild_characters
+from ralf.redact.values import HUMP, VOWEL, is_gibberish, is_mixed, is_random, wild_characters
 from ralf.text.patterns import regex
 from ralf.transcripts.events import Event
 
-# ---- tokens that a text cuts short, and the rests of secrets ----
+if TYPE_CHECKING:
+    from typing import Any, Protocol
 
+    class Finder(Protocol):
+        """Finds the secrets of a text, and names them: a redactor."""
 
-WORD = regex(r"[^\s\"'`<>()\\,;]+")
+        def hits(self, text: str) -> list[Hit]:
+            """The secrets of a text, in order, none over another."""
+
+        def named(self, tree: Any) -> Iterator[tuple[str, str]]:
+            """The values of a tree that their keys call secrets, each with its marker."""
+
+        def marker(self, kind: str, secret: str) -> str:
+            """What stands for a secret."""
+
 
 LONGEST_WORD = 4096
 
+OVERLAP = 8 << 10
+"""Characters before a border that are looked at together with what follows it, where a private key is open."""
+
+_STREAMS = ("result", "assistant")  # what comes in pieces
+
+_NEAR, _BEHIND = 300, 200  # characters before and behind a border that are looked at together, and the rest of a word
+
+_LONGEST_MARKER = 80  # with how many characters follow
+
 _TOO_SHORT = 12  # of what stands alone, to be judged
 
-# ---- beginnings ----
+_WORD = regex(r"[^\s\"'`<>()\\,;]+")
 
-_WORDS = ("s.", "re_", "pa-", "fc-", "rnd_", "test_", "live_", "base64:", "K10", "phs_", "pha_")
+# ---- parts of secrets ----
+
+_SYLLABLES = frozenset(
+    "s. re_ pa- fc- rnd_ test_ live_ base64: K10 phs_ pha_ 1/ 2/ ak- as- api- sdk- mob- prod: dev: oauth: 5H 5J 5K st. "
+    "pat. sat. t1. md- pk_ fw_ BQ EXO".split()
+)
 """Literals of tokens with which names of files and functions begin, too: no sign of a token that was cut short."""
 
 _HEXADECIMAL = regex(r"[0-9a-f]+\Z")  # literals with which hashes begin, too
 
-
-@cache
-def _literal() -> re.Pattern[str]:
-    """Matches the literals with which tokens begin."""
-    own = (literal for one in formats.FORMATS for literal in one.literals if literal not in _WORDS)
-    vendors = (literal for literal in engine.vendor_literals() if not _HEXADECIMAL.match(literal))
-    found = sorted({*own, *vendors}, key=lambda literal: (-len(literal), literal))
-    return re.compile("|".join(map(re.escape, found)))
-
-
 _IN_URL = regex(r"://(?:[^\s:/@]{0,100}:(?![0-9]+\Z))?([^\s/@:.]{6,})\Z")
 
-_CUT = (
-    (":AA", regex(r"[0-9]{8,10}:AA[A-Za-z0-9_-]{6,35}\Z")),
-    ("Q~", regex(r"[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{6,40}\Z")),
-    (".atlasv1.", regex(r"(?<![A-Za-z0-9])[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{0,100}\Z")),
-    ("SK", regex(r"(?<![A-Za-z0-9])SK(?=[a-f]{0,30}[0-9])[0-9a-f]{8,31}\Z")),
+_CUT = regex(
+    r"[0-9]{8,10}:AA[A-Za-z0-9_-]{6,35}\Z|[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{6,40}\Z"
+    r"|(?<![A-Za-z0-9])(?:[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{0,100}|SK(?=[a-f]{0,30}[0-9])[0-9a-f]{8,31})\Z"
 )
 
 _BODY = regex(r"[A-Za-z0-9_=.,~+/%$:-]+\Z")
 
 _PARTS = regex(r"[=:/@,\"'`(\[<{]")
+
+_BASE64 = regex(r"[A-Za-z0-9/]*(?:\+[A-Za-z0-9+/]*={0,2}|={1,2})\Z")  # with a sign that words do not have
+
+_SPOKEN = 0.6  # of the letters of a name
+
+_KEY_LINE = regex(r"[A-Za-z0-9+/=]{16,}")
+
+
+@cache
+def _literal() -> re.Pattern[str]:
+    """Matches the literals with which tokens begin."""
+    own = (literal for one in rules.formats() for literal in one.literals if literal not in _SYLLABLES)
+    theirs = (literal for literal in vendors.literals() if not _HEXADECIMAL.match(literal))
+    return re.compile("|".join(map(re.escape, sorted({*own, *theirs}, key=lambda word: (-len(word), word)))))
 
 
 def cut_off(text: str) -> Iterator[Hit]:
@@ -67,13 +99,10 @@ def cut_off(text: str) -> Iterator[Hit]:
             yield Hit(end - len(word) + start, end, "cut-off")
             return
     url = _IN_URL.search(word)
-    if url is not None and (
-        word[url.start(1) - 1] == ":" or is_random(url[1]) or (len(url[1]) >= _TOO_SHORT and is_gibberish(url[1]))
-    ):
+    if url is not None and (word[url.start(1) - 1] == ":" or is_rest(url[1])):
         yield Hit(end - len(url[1]), end, "cut-off")
-    for sign, pattern in _CUT:
-        if sign in word and (found := pattern.search(word)):
-            yield Hit(end - len(found[0]), end, "cut-off")
+    if found := _CUT.search(word):
+        yield Hit(end - len(found[0]), end, "cut-off")
 
 
 def _is_body(literal: str, body: str) -> bool:
@@ -93,6 +122,37 @@ def _is_part(body: str) -> bool:
     return mixed or any(map(str.isdigit, body)) or is_gibberish(body)
 
 
+def is_rest(part: str, *, needed: bool = False) -> bool:
+    """Whether a part of a text can only be one of a secret: it is long enough to tell something, and looks random.
+
+    needed  what stands before it is a secret only together with it: then it must only be no word and no number
+    """
+    if needed and len(part) >= len("01234567"):
+        return _is_part(part)
+    if len(part) < _TOO_SHORT:
+        return is_mixed(part) and part.upper() != part != part.lower() and not _is_spoken(part)
+    if is_random(part) or part.isdigit():
+        return True
+    return is_gibberish(part) or bool(_BASE64.match(part)) or (part.isalnum() and len(re.findall("[0-9]+", part)) > 1)
+
+
+def _is_spoken(word: str) -> bool:
+    """Whether most of a word is syllables, as most of a name is."""
+    humps = [hump for hump in HUMP.findall(word) if len(hump) > 1 and VOWEL.search(hump)]
+    return sum(map(len, humps)) >= _SPOKEN * len(word)
+
+
+def _rest(text: str, kind: str, *, needed: bool = False) -> int:
+    """How much of a text is the rest of a secret of a kind that another text began; 0 for nothing."""
+    if kind == "private-key":
+        end = keys.end_of_key(text, 0, within=True)
+        lines = [found.end() for found in _KEY_LINE.finditer(text)]
+        if not lines:
+            return len(text) if is_rest("".join(text.split()[:1]), needed=True) and " " not in text.strip() else 0
+        return len(text) if text.rstrip().endswith("-----") else min(max(lines, default=0), end or len(text))
+    return len(text) if is_rest(text.strip(), needed=needed) or text.count("\n") > 1 else 0
+
+
 # ---- ends after which anything may come ----
 
 _MAY_FOLLOW = (
@@ -103,23 +163,17 @@ _MAY_FOLLOW = (
 )
 """What makes a secret of what stands before it, and the word without which it makes none."""
 
+_LOOSE = regex(r"(?<![\w/\\.~+-])[A-Za-z0-9][^\s\"'`<>()\\,;=:/|&{}\[\]]{11,200}\Z")
+
 _PIPED = regex(
     r"\b(?:echo|printf)\s+(?:-[a-z]\s+)?['\"]?(?:[\w.-]{1,64}:)?([^\s'\"`\\|;&<>:]{8,256})['\"]?\s*(?:\|[^\n|]{0,200})?\Z"
 )
 
+_NO_SECRET = regex(
+    r"[a-z]{2,12}_[A-Za-z0-9]+\Z|.*\.[a-z][a-z0-9]{0,4}\Z|[0-9a-f]+\Z|[0-9A-F]+\Z"
+)  # call_…; a file; a hash
+
 _PART = regex(r"[^A-Za-z0-9]+")
-
-_LOOSE = regex(r"(?<![\w/\\.~+-])[A-Za-z0-9][^\s\"'`<>()\\,;=:/|&{}\[\]]{11,200}\Z")
-
-_NO_SECRET = regex(r"[a-z]{2,12}_[A-Za-z0-9]+\Z|.*\.[a-z][a-z0-9]{0,4}\Z")  # an id: call_…; a file
-
-_HUMP = regex(r"[A-Z]?[a-z]{2,}|[A-Z]{3,}")
-
-_VOWEL = regex("[aeiouy]", re.I)
-
-_SPOKEN = 0.6  # of the letters of a name
-
-_HASH = regex(r"[0-9a-f]+\Z|[0-9A-F]+\Z")
 
 _ID = regex(
     r"\b(?:\w{0,40}[iI][dD]|ID|hash|commit|digest|sha\w{0,20}|integrity|version|etag)s?[\"']?\s{0,8}[:=#]?\s{0,8}[\"']?\Z"
@@ -132,159 +186,34 @@ def unfinished(hits: Callable[[str], list[Hit]], end: str) -> Iterator[Hit]:
 
     hits  finds the secrets of a text
     """
-    known = hits(end)
-
-    def is_new(start: int, stop: int) -> bool:
-        return not any(hit.start <= start and stop <= hit.end for hit in known)
-
     for needed, more in _MAY_FOLLOW:
         for hit in hits(end + more) if needed in end else ():
+            if hit.kind == "vendor-token":  # an id's beginning looks like it
+                continue
             stop = min(hit.end, len(end))
-            if hit.start < stop and is_new(hit.start, stop):
-                part = end[hit.start : stop]
-                if _is_beginning(part, hit.kind) if hit.end > stop else is_random(part):
-                    yield hit._replace(end=stop)
-    piped = _PIPED.search(end, max(0, len(end) - LONGEST_WORD))
-    if piped is not None and is_random(piped[1]) and not _HASH.match(piped[1]) and is_new(*piped.span(1)):
-        yield Hit(*piped.span(1), "password")
-    word = _LOOSE.search(end, max(0, len(end) - LONGEST_WORD))
-    if word is None or not _is_loose(word[0]) or not is_new(*word.span()):
-        return
-    if not _ID.search(end, max(0, word.start() - 40), word.start()):
-        yield Hit(*word.span(), "cut-off")
-
-
-def _is_loose(word: str) -> bool:
-    """Whether a word that nothing calls a secret looks random, and is no hash, id, file or name."""
-    return not _NO_SECRET.match(word) and any(map(_is_wild, _PART.split(word)))
-
-
-def _is_wild(part: str) -> bool:
-    telling = any(map(str.isdigit, part)) or is_gibberish(part)
-    return telling and is_random(part) and not _HASH.match(part) and not _is_spoken(part)
-
-
-def _is_spoken(word: str) -> bool:
-    """Whether most of a word is syllables, as most of a name is."""
-    humps = [hump for hump in _HUMP.findall(word) if _VOWEL.search(hump)]
-    return sum(map(len, humps)) >= _SPOKEN * len(word)
-
-
-def _is_beginning(part: str, kind: str) -> bool:
-    """Whether so much of a secret tells something of it: of a private key, not its armour and headers alone."""
-    if kind == "private-key":
-        part = re.split(r"-----|\s|\\n", part)[-1]
-    return _is_part(part)
-
-
-# ---- rests ----
-
-_BASE64 = regex(r"[A-Za-z0-9/]*(?:\+[A-Za-z0-9+/]*={0,2}|={1,2})\Z")  # with a sign that words do not have
-
-_LONGEST_LINE = 80  # of a private key
-
-_COOKIES = regex(r"[^\n\"'`\\;]{0,4096}(?:;[^\n\"'`\\]{1,4096})")
-
-
-def rest_of_secret(text: str, kind: str) -> tuple[int, bool]:
-    """Where the rest of a secret of this kind ends with which a text begins, 0 for none; and whether it ends there."""
-    if kind == "private-key":
-        end = formats.end_of_key(text, 0, within=True)
-        only = text.strip()
-        if not end and len(only) < _LONGEST_LINE and " " not in only:  # a part of one line
-            return len(text) if _is_part(only) else 0, False
-        if end:
-            return end, end < len(text) or text.endswith("-----")
-    if kind == "cookie" and (line := _COOKIES.match(text)):
-        return line.end(), line.end() < len(text)
-    word = WORD.match(text)
-    if word is None:
-        return 0, True
-    whole = word.end() == len(text)
-    if whole and len(word[0]) < _TOO_SHORT:
-        return word.end() if any(map(str.isdigit, word[0])) else 0, False
-    if len(word[0]) < (_TOO_SHORT if word[0].isdigit() else len("1234")):
-        return 0, True
-    if any(map(str.isdigit, word[0])):
-        return word.end(), not whole
-    is_word = _is_spoken(word[0]) and not _is_part(word[0]) and not _BASE64.match(word[0])
-    return 0 if is_word or len(word[0]) < _TOO_SHORT else word.end(), not whole
+            part = (
+                re.split(r"-----|\s|\\n", end[hit.start : stop])[-1]
+                if hit.kind == "private-key"
+                else end[hit.start : stop]
+            )
+            if hit.start < stop and (_is_part(part) if hit.end > stop else is_random(part)):
+                yield hit._replace(end=stop)
+    for form in (_PIPED, _LOOSE):
+        word = form.search(end, max(0, len(end) - LONGEST_WORD))
+        if word is not None:
+            start, stop = word.span(word.lastindex or 0)
+            parts = (part for part in _PART.split(end[start:stop]) if is_random(part))
+            parts = (part for part in parts if form is _PIPED or not _is_spoken(part))
+            tells = any(any(map(str.isdigit, part)) or is_gibberish(part) for part in parts)
+            if tells and not _NO_SECRET.match(end, start, stop) and not _ID.search(end, max(0, start - 40), start):
+                yield Hit(start, stop, "cut-off")
 
 
 # ---- secrets in a run of events ----
 
-
-if TYPE_CHECKING:
-    from typing import Any, Protocol
-
-    class Finder(Protocol):
-        """Finds the secrets of a text, and names them: a redactor."""
-
-        def hits(self, text: str) -> list[Hit]:
-            """The secrets of a text, in order, none over another."""
-
-        def named(self, tree: Any) -> Iterator[tuple[str, str]]:
-            """The values of a tree that their keys call secrets, each with its marker."""
-
-        def marker(self, kind: str, secret: str) -> str:
-            """What stands for a secret."""
-
-
 _GOES_ON = regex(
-    r"\[REDACTED:([a-z0-9-]{1,40}):[0-9a-f]{8}\](?:\+([0-9]{1,6}))?\Z"
-)  # how many characters of it follow, where known
-
-OVERLAP = 8 << 10
-"""Characters before a border that are looked at together with what follows it, where a private key is open."""
-
-_STREAMS = ("result", "assistant")  # what comes in pieces
-
-_NEAR, _BEHIND = 300, 200  # characters before and behind a border that are looked at together, and the rest of a word
-
-_LONGEST_MARKER = 80  # with how many characters follow
-
-_LONGEST_OPEN = 2 << 10  # of what is kept for the next segment
-
-_CHUNK = regex(r"\S{12,}")
-
-_SIGN = regex(r"\x1b\[[0-9;]{0,20}[A-Za-z]|\\[nrt]|[^A-Za-z0-9]")
-
-_MOST_PLACES = 40  # between a beginning and an end of a secret at which it might end, too
-
-_MOST_PLACES_OF_LONG = 4  # in a run that is no word, such as minified code
-
-
-def candidates(text: str) -> set[str]:
-    """The parts of a text that may be random secrets: of each run without blanks, what lies between two signs or
-    between a sign and an end, if half of it is no word.
-    """
-    found = set[str]()
-    wild = cache(wild_characters)
-    for chunk in {chunk[0] for chunk in _CHUNK.finditer(text)}:
-        found.update(_between_signs(chunk, wild))
-    return found
-
-
-def _between_signs(chunk: str, wild: Callable[[str], int]) -> Iterator[str]:
-    places, wilds, signs = [0], [0], [0]  # where a part may begin or end, and what lies before
-    for found in (*_SIGN.finditer(chunk), None):
-        start, end = found.span() if found is not None else (len(chunk), len(chunk))
-        if start > places[-1]:
-            wilds.append(wilds[-1] + wild(chunk[places[-1] : start]))
-            signs.append(signs[-1])
-            places.append(start)
-        if end > start:
-            wilds.append(wilds[-1])
-            signs.append(signs[-1] + end - start)
-            places.append(end)
-    if not wilds[-1]:
-        return
-    most = _MOST_PLACES if len(chunk) <= LONGEST_WORD else _MOST_PLACES_OF_LONG
-    for first, start in enumerate(places):
-        for last in range(first + 1, min(first + most, len(places))):
-            size, its = places[last] - start, wilds[last] - wilds[first]
-            if its and SHORTEST_AGAIN <= size <= LONGEST_WORD and (its + signs[last] - signs[first]) * 2 >= size:
-                yield chunk[start : places[last]]
+    r"\[REDACTED:([a-z0-9-]{1,40}):[0-9a-f]{8}\](?:\+([0-9]{1,6})|[^\s\"'`<>()]{0,11}[; ]{0,2})\Z"
+)  # how many characters of it follow, where known, or a piece that is too short to tell
 
 
 def spans(
@@ -304,18 +233,21 @@ def spans(
     """
     found: list[list[Span]] = []
     every = [*events, *following]
-    streams = {kind: _Stream(every, kind, tails.get(kind, "")) for kind in _STREAMS}
+    calls: dict[str, str] = {}  # by their ids
     for event in every:
-        text = event.text
-        hits = [*redactor.hits(text), *cut_off(text)]
-        found.append([Span(*hit[:2], redactor.marker(hit.kind, text[hit.start : hit.end])) for hit in hits])
-    for kind, stream in streams.items():
+        hits = [*redactor.hits(event.text), *cut_off(event.text)]
+        if event.kind == "call" and event.call_id:
+            calls[event.call_id] = event.text
+        elif event.kind == "result" and event.text:
+            hits += commands.printed(calls.get(event.call_id, ""), event.text)
+        found.append([Span(*hit[:2], redactor.marker(hit.kind, event.text[hit.start : hit.end])) for hit in hits])
+        if event.input and (named := dict(redactor.named(event.input))):
+            found[-1] += Known(named).spans(event.text)
+    for kind in _STREAMS:
+        stream = _Stream(every, kind, tails.get(kind, ""))
         unknown = not any(event.kind == kind and event.text for event in following)
         for number, span in _over_borders(redactor, every, stream, unknown=unknown):
             found[number].append(span)
-    for number, event in enumerate(every):
-        if event.input and (named := dict(redactor.named(event.input))):
-            found[number] += Known(named).spans(event.text)
     known = {
         secret: span.marker
         for event, its in zip(every, found, strict=True)
@@ -330,22 +262,19 @@ def spans(
         for number, event in enumerate(every):
             found[number] += again.spans(event.text)
     apart = list(map(merged, found))
-    return apart[: len(events)], _rests(following, apart[len(events) :])
+    return apart[: len(events)], {kind: _following(kind, following, apart[len(events) :]) for kind in _STREAMS}
 
 
-def _rests(following: Sequence[Event], found: Sequence[Sequence[Span]]) -> dict[str, int]:
-    """How much of the texts of each kind is secret from their beginning."""
-    rests = {}
-    for kind in _STREAMS:
-        size = 0
-        for event, its in zip(following, found, strict=True):
-            if event.kind == kind and event.text:
-                first = its[0].end if its and not its[0].start else 0
-                size += first
-                if first < len(event.text):
-                    break
-        rests[kind] = size
-    return rests
+def _following(kind: str, following: Sequence[Event], found: Sequence[Sequence[Span]]) -> int:
+    """How much of the texts of a kind is secret from their beginning."""
+    size = 0
+    for event, its in zip(following, found, strict=True):
+        if event.kind == kind and event.text:
+            first = its[0].end if its and not its[0].start else 0
+            size += first
+            if first < len(event.text):
+                break
+    return size
 
 
 def open_ends(events: Sequence[Event], before: Mapping[str, str], rests: Mapping[str, int]) -> dict[str, str]:
@@ -359,10 +288,14 @@ def open_ends(events: Sequence[Event], before: Mapping[str, str], rests: Mapping
         texts = [event.text for event in events if event.kind == kind and event.text]
         end = before.get(kind, "")
         if texts:
-            for text in texts:
-                end = (_plain(end) + text)[-_LONGEST_OPEN:]
-            end = _plain(end)  # whatever a text says of itself
-            end = end[-max(_NEAR, _opened(end, manifest=_of_manifest(end))) :]
+            whole = _plain(end) + "".join(texts)[-OVERLAP:]
+            end = _plain(whole)[-_NEAR:]  # whatever a text says of itself
+            if (opened := _opened(whole)) > len(end):
+                end = (
+                    f"{_MANIFEST_BEGINS}{end[end.find(chr(10)) :]}"
+                    if "Secret" in whole[-opened:]
+                    else whole[-opened:][-_NEAR * 6 :]
+                )
             if rests[kind] and _GOES_ON.search(end):
                 end += f"+{rests[kind]}"
         if end:
@@ -386,38 +319,54 @@ def _over_borders(
 
     unknown  whether nobody knows what follows the last event
     """
-    under_way, left = stream.goes_on
-    since = 0  # characters since something that a manifest has
+    kind, left = stream.goes_on  # its beginning was redacted: its size or else the form of what follows tells the rest
+    if kind and not left and stream.texts:
+        _, border, end = stream.texts[0]
+        word = _WORD.match(stream.text, border)
+        whole = word.end() if word is not None and kind != "private-key" else max(end, border + keys.LONGEST_KEY)
+        left = _rest(stream.text[border:whole], kind, needed=kind == "cut-off" and whole <= end)
     for number, border, end in stream.texts:
-        if under_way:  # its beginning was redacted: its size or else the form of what follows tells
-            text = events[number].text
-            rest, ends = (left, left < len(text)) if left else rest_of_secret(text, under_way)
-            rest = min(rest, len(text))
-            left -= min(left, rest)
-            if rest:
-                yield number, Span(0, rest, redactor.marker(under_way, text[:rest]))
-            under_way = "" if ends else under_way
-        since = 0 if stream.of_manifest(border - _NEAR, end) else since + end - border
+        text = events[number].text
+        if left:
+            rest = min(left, len(text))
+            left -= rest
+            yield number, Span(0, rest, redactor.marker(kind, text[:rest]))
         if border:
-            start = stream.near(border, manifest=since < OVERLAP)
+            start = stream.near(border)
             stop = stream.behind(border, start, end)
             window = stream.text[start:stop]
             hits = redactor.hits(window)  # also those on one side, whose name stands on the other
-            if stop == end and len(events[number].text.split(None, 1)) < 2:  # its last word may begin before the border
+            if stop == end and len(text.split(None, 1)) < 2:  # its last word may begin before the border
                 hits += cut_off(window)
             yield from _in_events(redactor, stream, start, hits)
     if unknown and stream.texts:
-        start = stream.near(len(stream.text), manifest=True)
+        start = stream.near(len(stream.text))
         yield from _in_events(redactor, stream, start, unfinished(redactor.hits, stream.text[start:]))
 
 
 def _in_events(redactor: Finder, stream: _Stream, start: int, hits: Iterable[Hit]) -> Iterator[tuple[int, Span]]:
-    """The parts of each event that hits take, which were found in the stream's text from `start` on."""
+    """The parts of each event that hits take, which were found in the stream's text from `start` on; right behind a
+    border only what looks like a part of a secret.
+    """
     for hit in hits:
         first, last = start + hit.start, start + hit.end
-        shown = redactor.marker(hit.kind, stream.text[first:last])
-        for number, begin, end in stream.parts(first, last):
-            yield number, Span(begin, end, shown)
+        parts, sizes = list(stream.parts(first, last)), [0]  # and how much of each is taken
+        for number, begin, end in parts:
+            border = stream.begins[number]
+            text = stream.text[border + begin : border + end]
+            if not stream.text[border : border + begin].strip(" \"'`\n"):
+                left = redactor.hits(stream.text[start:border]) if first < border else ()
+                needed = first < border and not any(start + one.end == border for one in left)
+                sizes.append(_rest(text, hit.kind, needed=needed))
+            else:
+                sizes.append(end - begin)
+        many = max(number for number, size in enumerate(sizes) if size or not number)
+        taken = [(number, begin, end) for number, begin, end in parts[:many]]
+        if taken:
+            number, begin, _ = taken[-1]
+            taken[-1] = (number, begin, begin + sizes[many])
+            shown = redactor.marker(hit.kind, stream.text[first : stream.begins[number] + begin + sizes[many]])
+            yield from ((number, Span(begin, end, shown)) for number, begin, end in taken)
 
 
 class _Stream:
@@ -439,36 +388,25 @@ class _Stream:
                 parts.append(event.text)
                 self.texts.append((number, end, end := end + len(event.text)))
         self.text = "".join(parts)
-        self._has_key = "PRIVATE KEY" in self.text  # each border asks, and most streams have neither
-        self._has_manifest = _of_manifest(self.text)
+        self.begins = {number: begin for number, begin, _ in self.texts}
+        self._has_long = "PRIVATE KEY" in self.text or "Secret" in self.text  # each border asks, and most have neither
 
-    def of_manifest(self, start: int, end: int) -> bool:
-        """Whether something stands there that a manifest has."""
-        return self._has_manifest and _of_manifest(self.text[max(0, start) : end])
-
-    def near(self, border: int, *, manifest: bool) -> int:
-        """Where that begins, before a border, which has to be looked at with what follows it.
-
-        manifest  there may be the beginning of one
-        """
+    def near(self, border: int) -> int:
+        """Where that begins, before a border, which has to be looked at with what follows it."""
         start = max(0, border - _NEAR)
         first = max(0, start - LONGEST_WORD)
         start = max(self.text.rfind(" ", first, start), self.text.rfind("\n", first, start), first - 1) + 1  # a word's
-        if self._has_key or manifest:
-            start = min(start, border - _opened(self.text[max(0, border - OVERLAP) : border], manifest=manifest))
-        return start
+        return min(start, border - _opened(self.text[max(0, border - OVERLAP) : border])) if self._has_long else start
 
     def behind(self, border: int, start: int, end: int) -> int:
         """Where that ends, of the text from a border to `end`, which has to be looked at with what is before it."""
-        if self._has_key or self._has_manifest:
+        if self._has_long:
             around = self.text[start : min(border + 80, end)]
             if "PRIVATE KEY" in around:
                 return min(border + 4 * OVERLAP, end)
-            if "Secret" in around or (
-                "ata" in around and "Secret" in self.text[border:end] and _MANIFEST.search(around)
-            ):
+            if "Secret" in around or "ata" in around:
                 return min(border + OVERLAP, end)
-        word = WORD.match(self.text, border + _BEHIND, min(border + _BEHIND + LONGEST_WORD, end))
+        word = _WORD.match(self.text, border + _BEHIND, min(border + _BEHIND + LONGEST_WORD, end))
         return word.end() if word is not None else min(border + _BEHIND, end)
 
     def parts(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
@@ -483,18 +421,37 @@ class _Stream:
 
 _MANIFEST = regex(r"kind[\"\\]*:\s*[\"\\]*Secret(?![A-Za-z])|(?:string)?[dD]ata[\"\\]*:(?=\s|\\|\{)")
 
-
-def _of_manifest(text: str) -> bool:
-    return "Secret" in text or "apiVersion" in text
+_MANIFEST_BEGINS = "kind: Secret\ndata:"
 
 
-def _opened(tail: str, *, manifest: bool) -> int:
+def _opened(tail: str) -> int:
     """How many characters before an end the private key or the manifest begins that is still open there; 0 for none."""
-    begun = tail.rfind("-----BEGIN", max(0, len(tail) - OVERLAP))
+    begun = tail.rfind("-----BEGIN")
     if begun >= 0 and "PRIVATE KEY" in tail[begun : begun + 80] and "-----END" not in tail[begun:]:
         return len(tail) - begun
-    if manifest and any(sign in tail for sign in ("Secret", "ata:", 'ata"', "ata\\")):  # much faster than the search
-        document = max(tail.rfind("\n---"), len(tail) - OVERLAP, 0)
-        data = _MANIFEST.search(tail, document)
+    if any(sign in tail for sign in ("Secret", "ata:", 'ata"', "ata\\")):  # much faster than the search
+        data = _MANIFEST.search(tail, max(tail.rfind("\n---"), 0))
         return len(tail) - data.start() if data is not None else 0
     return 0
+
+
+# ---- secrets of which only the tag is known ----
+
+_CHUNK = regex(r"\S{12,4096}")
+
+_SIGN = regex(r"\x1b\[[0-9;]{0,20}[A-Za-z]|\\[nrt]|[^A-Za-z0-9]")
+
+_MOST_PLACES = 40  # between a beginning and an end of a secret at which it might end, too
+
+
+def candidates(text: str) -> Iterator[str]:
+    """The parts of a text that may be random secrets: of each run without blanks, what lies between two signs or
+    between a sign and an end.
+    """
+    for chunk in {chunk[0] for chunk in _CHUNK.finditer(text)}:
+        if wild_characters(chunk):
+            signs = [found.span() for found in _SIGN.finditer(chunk)]
+            places = sorted({0, len(chunk), *chain(*signs)})
+            for number, start in enumerate(places):
+                ends = places[number + 1 : number + _MOST_PLACES]
+                yield from (chunk[start:end] for end in ends if end - start >= SHORTEST_AGAIN)

@@ -1,20 +1,15 @@
-"""The regular-expression engine for foreign text (RE2, in time linear in the text) and the rules that run on it."""
+"""The regular-expression engine for foreign text: RE2, whose time is linear in the text."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache, cached_property
 from importlib.util import find_spec
-from math import log2
-from pathlib import Path
 from re import _constants as constants, _parser as parser  # type: ignore[attr-defined]  # no other module parses them
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from ralf.text.frozen import NamedTuple
-from ralf.text.patterns import regex
 
 # RE2 is a compiled dependency, and not every platform has a build of it (musl has none). Without it `available()` is
 # False, the vendors' rules are not looked for, and a user's pattern runs on Python's engine only where its structure
@@ -31,8 +26,6 @@ _MEMORY = 32 << 20  # bytes that RE2 may take for one expression; a set of words
 _SMALL = 4096  # characters of a text that are looked through for words without loading RE2
 
 _WITHOUT = 16_384  # characters in all, after which RE2 is loaded for small texts, too
-
-T = TypeVar("T")
 
 Place = tuple[int, int]
 """Where a group begins and ends, in characters; (-1, -1) for a group that did not take part."""
@@ -200,20 +193,6 @@ def _ways_of(operation: Any, argument: Any) -> int:
 # ---- words ----
 
 
-def by_word(rules: Iterable[T], words: Callable[[T], Iterable[str]]) -> dict[str, list[T]]:
-    """The rules under each of the words without one of which they find nothing."""
-    found: dict[str, list[T]] = {}
-    for rule in rules:
-        for word in words(rule):
-            found.setdefault(word, []).append(rule)
-    return found
-
-
-def rules_for(there: Iterable[str], rules: Mapping[str, Iterable[T]]) -> Iterable[T]:
-    """The rules of the words that a text has, each once; `rules` as `by_word` returns them."""
-    return dict.fromkeys(rule for word in there for rule in rules.get(word, ()))
-
-
 class Words:
     """Which of many words stand in a text: one pass over it, however many they are.
 
@@ -242,150 +221,3 @@ class Words:
             self._set.Add(word.encode())
         self._set.Compile()
         return True
-
-
-@cache
-def pattern(text: str) -> re.Pattern[str]:
-    """Compile a regular expression of a rule, at first need: rules are many, and few of them are asked for a text."""
-    return re.compile(text)
-
-
-def any_of(words: Iterable[str]) -> str:
-    """A regular expression that matches the first of some words, as `a|b|c` does, but looks at each beginning once."""
-    rests: dict[str, list[str]] = {}
-    for word in words:
-        rests.setdefault(word[0], []).append(re.escape(word[1:]))
-    return "|".join(f"{re.escape(first)}(?:{'|'.join(its)})" for first, its in rests.items())
-
-
-def entropy(text: str) -> float:
-    """Shannon's entropy of a text, in bits for each character."""
-    size = len(text)
-    return -sum(many / size * log2(many / size) for many in Counter(text).values())
-
-
-_SAME = regex(r"(.)\1*\Z", re.S)
-
-_DISTINCT = 5  # a secret has at least as many characters that differ
-
-
-def is_sample(token: str) -> bool:
-    """Whether a token of the right shape is one of documentation: AKIAIOSFODNN7EXAMPLE, ghp_xxxxxxxx."""
-    low = token.lower()
-    repeats = len(set(low)) < _DISTINCT and (len(token) > len("12345678") or _SAME.match(low) is not None)
-    return repeats or "example" in low or "xxxxx" in low
-
-
-# ---- the rules of vendors ----
-#
-# A rule is compiled when one of its keywords stands in a text, and its finds count as gitleaks counts them: the secret
-# is the group of the rule, else the first group that took part, else the match; its entropy is above that of the
-# rule; no allow-list of the rule or of the file names it. The rules run on RE2 only.
-
-
-_FILE = Path(__file__).parents[1] / "data" / "gitleaks.json"
-
-_LONGEST_KIND = 40
-
-
-class VendorRule:
-    """One rule of gitleaks.
-
-    kind   what the marker calls what it finds
-    words  one of them, in lower case, is in a text in which it finds something
-    """
-
-    def __init__(self, rule: Mapping[str, Any]) -> None:
-        self._rule = rule
-        self.kind: str = rule["id"][:_LONGEST_KIND]
-        self.words: Sequence[str] = rule.get("keywords", ())
-
-    @cached_property
-    def _expression(self) -> Expression:
-        return compile(self._rule["regex"])
-
-    @cached_property
-    def _allowed(self) -> Sequence[_Allowed]:
-        return [_Allowed(one) for one in self._rule.get("allowlists", ())]
-
-    def find(self, text: Text) -> Iterator[Hit]:
-        """The secrets that the rule finds in a text, in order."""
-        for places in self._expression.matches(text):
-            start, end = self._secret(places)
-            secret = text.raw[start:end]
-            if entropy(secret) <= self._rule.get("entropy", 0) or is_sample(secret):
-                continue
-            if not any(one.names(text.raw, places[0], secret) for one in (_allowed_anywhere(), *self._allowed)):
-                yield Hit(start, end, self.kind)
-
-    def _secret(self, places: Sequence[Place]) -> Place:
-        if "secretGroup" in self._rule:
-            return places[int(self._rule["secretGroup"])]
-        return next((place for place in places[1:] if place[0] < place[1]), places[0])
-
-
-class _Allowed:
-    """What is no secret though a rule matches: where one of the expressions or words is in it, or both for AND."""
-
-    def __init__(self, allowed: Mapping[str, Any]) -> None:
-        self._allowed = allowed
-        self._expressions = [compile(regex) for regex in allowed.get("regexes", ())]
-
-    def names(self, text: str, match: Place, secret: str) -> bool:
-        checks = []
-        if self._expressions:
-            target = Text(self._target(text, match, secret))
-            checks.append(any(next(iter(one.matches(target)), None) for one in self._expressions))
-        if words := self._allowed.get("stopwords"):
-            low = secret.lower()
-            checks.append(any(word.lower() in low for word in words))
-        return (all if self._allowed.get("condition") == "AND" else any)(checks)
-
-    def _target(self, text: str, match: Place, secret: str) -> str:
-        start, end = match
-        target = self._allowed.get("regexTarget")
-        if target == "match":
-            return text[start:end]
-        if target == "line":
-            after = text.find("\n", end)
-            return text[text.rfind("\n", 0, start) + 1 : after if after >= 0 else len(text)]
-        return secret
-
-
-@cache
-def _file() -> Mapping[str, Any]:
-    loaded: Mapping[str, Any] = json.loads(_FILE.read_text("utf-8"))
-    return loaded
-
-
-@cache
-def _allowed_anywhere() -> _Allowed:
-    return _Allowed(_file()["allowed"])
-
-
-@cache
-def vendor_rules() -> Mapping[str, Sequence[VendorRule]]:
-    """The rules by keyword."""
-    return by_word(map(VendorRule, _file()["rules"]), lambda rule: rule.words)
-
-
-@cache
-def vendor_words() -> Sequence[str]:
-    """The words, in lower case, without one of which no rule finds anything; none where RE2 is not installed."""
-    return tuple(vendor_rules()) if available() else ()
-
-
-@cache
-def vendor_literals() -> Sequence[str]:
-    """The literals with which tokens begin that the rules find."""
-    found = [literal for rule in _file()["rules"] for literal in rule.get("literals", ())]
-    return tuple(dict.fromkeys(found)) if available() else ()
-
-
-def find_vendor_tokens(text: Text, there: Iterable[str]) -> Iterator[Hit]:
-    """The secrets that the rules find in a text, in no order; they may overlap.
-
-    there  the words of the rules that stand in the text
-    """
-    for rule in rules_for(there, vendor_rules() if available() else {}):
-        yield from rule.find(text)

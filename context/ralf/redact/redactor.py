@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from ralf.redact import contexts, engine, formats, values
+from ralf.redact import assignments, commands, keys, names, rules, tables, values, vendors
 from ralf.redact.engine import Expression, Hit, Text, Words
 from ralf.redact.marks import MARKER, Known, Span, marked, merged
 from ralf.text.frozen import replace
@@ -19,32 +19,47 @@ from ralf.text.patterns import regex
 if TYPE_CHECKING:
     from ralf.transcripts.events import Event
 
+    class Rule(Protocol):
+        """What finds secrets of a sort."""
+
+        @property
+        def words(self) -> Sequence[str]:
+            """One of them, in lower case, is in a text in which it finds something."""
+
+        def find(self, text: Text, there: Collection[str], /) -> Iterator[Hit]:
+            """The secrets of a text in which these words stand, in no order; they may overlap."""
+
+
+class _Names:
+    """What a name before it calls a secret."""
+
+    words = names.WORDS
+
+    def find(self, text: Text, there: Collection[str]) -> Iterator[Hit]:
+        stems = list(names.stems_of(text.low, there))
+        yield from assignments.find(text, stems)
+        yield from tables.find_in_tables(text.raw, [stem.start() for stem in stems])
+
+
+RULES: tuple[Rule, ...] = (
+    *rules.formats(),
+    *rules.shapes(),
+    *keys.KEYS,
+    _Names(),
+    commands.Commands(),
+    tables.Manifest(),
+    *vendors.rules(),
+)
+"""What finds secrets; where two find the same one, the first names it."""
+
+_BY_WORD: dict[str, list[int]] = {}
+for _number, _rule in enumerate(RULES):
+    for _word in _rule.words:
+        _BY_WORD.setdefault(_word, []).append(_number)
+
+_WORDS = Words(tuple(_BY_WORD))
+
 _ESCAPED_BREAK = regex(r"(?<!\\)(?:\\++r)?+\\++n|\r\n")
-
-_WORDS = Words(
-    (
-        *formats.FORMAT_WORDS,
-        *values.WORDS,
-        *contexts.COMMAND_WORDS,
-        *contexts.ANNOUNCEMENT_WORDS,
-        *engine.vendor_words(),
-    )
-)
-
-
-def _assigned(text: Text, there: Collection[str]) -> Iterator[Hit]:
-    from ralf.redact import assignments  # what it matches takes milliseconds to compile, and few texts need it
-
-    return assignments.find(text, there)
-
-
-_FAMILIES = (
-    (_assigned, frozenset(values.WORDS)),
-    (contexts.find_in_commands, frozenset(contexts.COMMAND_WORDS)),
-    (contexts.find_announced, frozenset(contexts.ANNOUNCEMENT_WORDS)),
-    (engine.find_vendor_tokens, frozenset(engine.vendor_words())),
-)
-"""What finds secrets of a sort, and the words without one of which it finds none."""
 
 _IN_FIELDS = ("user", "note", "mark", "other")
 """Kinds of events whose fields hold words that their text does not."""
@@ -111,8 +126,8 @@ class Redactor:
         from ralf.redact import borders  # here and below: who redacts single texts knows no borders
 
         found, rests = borders.spans(self, events, tails or {}, following, known)
-        names = self._names(events)
-        clean = [self._event(event, its, names) for event, its in zip(events, found, strict=True)]
+        plain = self._names(events)
+        clean = [self._event(event, its, plain) for event, its in zip(events, found, strict=True)]
         return clean, borders.open_ends(clean, tails or {}, rests)
 
     def _names(self, events: Sequence[Event]) -> dict[str, str]:
@@ -122,13 +137,13 @@ class Redactor:
             return {name: name for name in known}
         return {name: self.text(name) for name in known}
 
-    def _event(self, event: Event, hits: Sequence[Span], names: Mapping[str, str]) -> Event:
+    def _event(self, event: Event, hits: Sequence[Span], plain: Mapping[str, str]) -> Event:
         text = self.text(marked(event.text, hits)) if hits else event.text
         tree = event.input
-        if tree and (hits or event.kind in _IN_FIELDS or any(map(values.is_name, _keys(tree)))):
+        if tree and (hits or event.kind in _IN_FIELDS or any(map(names.is_name, _keys(tree)))):
             secrets = Known({event.text[span.start : span.end]: span.marker for span in hits})
             tree = _replaced(self.tree(tree), secrets)
-        tool, call, cwd = names[event.tool], names[event.call_id], names[event.cwd]
+        tool, call, cwd = plain[event.tool], plain[event.call_id], plain[event.cwd]
         if (text, tree, tool, call, cwd) == (event.text, event.input, event.tool, event.call_id, event.cwd):
             return event
         return replace(event, text=text, input=tree, tool=tool, call_id=call, cwd=cwd)
@@ -143,10 +158,11 @@ class Redactor:
 
     def _is_named(self, key: str, value: str) -> bool:
         """Whether a value is a secret because its key says so."""
-        if not values.is_name(key) or "\n" in value or MARKER.match(value):
+        if not names.is_name(key) or "\n" in value or MARKER.match(value):
             return False
         head = f'"{key}": "'
-        hits = _assigned(Text(f'{head}{value}"'), values.WORDS)
+        text = Text(f'{head}{value}"')
+        hits = assignments.find(text, list(names.stems_of(text.low, names.WORDS)))
         return any(hit[:2] == (len(head), len(head) + len(value)) for hit in hits)
 
     # ---- one text ----
@@ -154,12 +170,12 @@ class Redactor:
     def hits(self, text: str) -> list[Hit]:
         """The secrets of a text, in order, none over another."""
         looked = Text(text)
-        there = sorted(_WORDS.within(looked.low))  # of two that find the same, always the same one is first
-        found = list(formats.find_formats(looked, there))
-        for family, words in _FAMILIES if there else ():
-            its = [word for word in there if word in words]
-            if its:
-                found.extend(family(looked, its))
+        there = _WORDS.within(looked.low)
+        numbers = sorted(
+            {number for word in there for number in _BY_WORD[word]}
+        )  # of two finds the same is always first
+        words = frozenset(there)
+        found = [hit for number in numbers for hit in RULES[number].find(looked, words)]
         found.extend(self._of_the_user(looked))
         if not found:
             return []

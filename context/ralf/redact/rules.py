@@ -1,0 +1,164 @@
+"""Secrets that an expression tells: tokens of vendors, hashes, addresses, announcements, what a call takes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator
+from functools import cache
+
+from ralf.redact.engine import Hit, Text
+from ralf.redact.table import rows
+from ralf.redact.values import RANDOM, TOLD, is_gibberish, is_placeholder, is_random, is_sample, strength
+from ralf.text.patterns import regex
+
+_SIGNS = {
+    "%a": "[A-Za-z0-9]", "%w": "[A-Za-z0-9_-]", "%h": "[0-9a-f]", "%b": "[A-Za-z0-9+/]", "%e": "(?![A-Za-z0-9])",
+    "%u": "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
+    "%v": r"['\"]?([^\s'\"`\\|;&<>]{2,256})",
+    "%q": r"(?:'([^'\n]{2,256})'|\"([^\"\n]{2,256})\"|`([^`\n]{2,256})`)",
+    "%s": r"['\"][^'\"\n]{1,200}['\"]",
+    "%p": r"(?:[^\s\"'`<>/\\]|(?<=\w)'(?=\w))",
+    "%j": r"[\"'`*]{0,3}(?:[ \t]*[:=]|[ \t]+(?:is|was|are))?[ \t]*(?:\r?\n[ \t]*){0,2}[\"'`]?",
+}  # fmt: skip
+
+
+def expression(text: str) -> str:
+    """An expression of the table in Python's syntax."""
+    for sign in set(re.findall("%[a-z]", text)) & _SIGNS.keys():
+        text = text.replace(sign, _SIGNS[sign])
+    return text
+
+
+# ---- what a token or a value must satisfy ----
+
+
+def _digit(token: str) -> bool:
+    return any(map(str.isdigit, token)) and not is_sample(token)
+
+
+def _mixed(token: str) -> bool:
+    return token.upper() != token != token.lower() and not is_sample(token)
+
+
+def _in_address(value: str) -> bool:
+    """Whether a parameter or the user of an address is a secret."""
+    return strength(value) >= TOLD or (len(value) > 15 and is_gibberish(value) and not is_placeholder(value))
+
+
+def _webhook(path: str) -> bool:
+    """Whether the path of a webhook's address has what makes it secret: digits within a long part."""
+    long = [part for part in re.split(r"[/@?]", path) if len(part) > len("012345") and any(map(str.isdigit, part))]
+    return bool(long) and not is_sample("".join(long).lower()) and "XXXX" not in path
+
+
+def _groups(groups: str) -> bool:
+    """Whether groups of four are a key, and no words: they have a digit, or fewer vowels than words have."""
+    letters = groups.replace(" ", "").lower()
+    return any(map(str.isdigit, letters)) or sum(letter in "aeiou" for letter in letters) * 4 < len(letters)
+
+
+_CHECKS: dict[str, Callable[[str], bool]] = {
+    "": lambda token: not is_sample(token),
+    "any": lambda _: True,
+    "digit": _digit,
+    "mixed": _mixed,
+    "both": lambda token: _digit(token) and _mixed(token),
+    "random": is_random,
+    "tail": lambda token: is_random(token.split("_")[-1].split(".")[-1]) and not is_sample(token),
+    "told": lambda value: strength(value) >= TOLD,
+    "made": lambda value: strength(value) == RANDOM,
+    "open": lambda value: not is_placeholder(value),
+    "address": _in_address,
+    "webhook": _webhook,
+    "groups": _groups,
+}
+
+# ---- rules ----
+
+_AWS_SECRET = regex(
+    r"(?<![A-Za-z0-9+/=])(?=[A-Z0-9+/]{0,39}[a-z])(?=[a-z0-9+/]{0,39}[A-Z])[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=])"
+)
+
+_NEAR = 200  # characters behind a key's id in which its secret is looked for
+
+_ESCAPED = regex(r"(?:\\[nrtbf]|\\u[0-9a-fA-F]{4}|%[0-9A-Fa-f]{2}|\\x[0-9a-fA-F]{2}|\[[0-9;]{0,6}m)\Z")
+
+_LONGEST_ESCAPE, _LONGEST_BEHIND = 8, 40
+
+
+class Format:
+    """A token that begins with a literal: tried only where that stands, each character read a bounded number of times.
+
+    kind      what the marker calls it
+    literals  one of them stands at its beginning
+    words     these in lower case: one is in a text that has such a token
+    patterns  by literal, the whole expression
+    """
+
+    def __init__(self, kind: str, literals: str, follows: str, check: str = "") -> None:
+        self.kind, self.literals = kind, literals.split(",")
+        self.words = [literal.lower() for literal in self.literals]
+        self.patterns = [re.escape(literal) + expression(follows) for literal in self.literals]
+        self._finds = list(map(regex, self.patterns))
+        self._check = _CHECKS[check]
+
+    def find(self, text: Text, there: Collection[str]) -> Iterator[Hit]:
+        """Where such tokens stand in a text, in which these words stand."""
+        raw = text.raw
+        for word, finds in zip(self.words, self._finds, strict=True):
+            for found in finds.finditer(raw) if word in there else ():
+                start, end = found.span()
+                if (not raw[start].isalnum() or self._begins(raw, start)) and self._check(found[0]):
+                    yield Hit(start, end, self.kind)
+                    if self.kind == "aws-key-id" and (secret := _AWS_SECRET.search(raw, end, end + _NEAR)):
+                        yield Hit(*secret.span(), "aws-secret")
+
+    def _begins(self, text: str, start: int) -> bool:
+        """Whether a word begins at `start`: also one behind an escape, whose last character is a letter or digit."""
+        before = text[start - 1 : start]
+        if not before.isalnum() and not (self.kind == "jwt" and before in ("_", "-") and before):
+            return True
+        escape = text[max(0, start - _LONGEST_ESCAPE) : start]
+        return any(sign in escape for sign in "\\%[") and _ESCAPED.search(escape) is not None
+
+
+class Shape:
+    """What one expression finds: its first group that took part, else the whole.
+
+    kind   what the marker calls it
+    words  one of them, in lower case, is in a text in which it finds something
+    """
+
+    def __init__(self, kind: str, words: str, finds: str, check: str, example: str = "") -> None:
+        self.kind, self.example = kind, example
+        self.words = words.replace("\\n", "\n").replace("\\t", "\t").split("|")
+        behind, found, finds = finds.rpartition(" << ")
+        self._finds = regex(expression(finds))
+        # what stands right before it and belongs to it: an expression that begins with a sign is found fast
+        self._behind = regex(rf"(?<![A-Za-z0-9_-]){behind}\Z") if found else None
+        self._check, self._low = _CHECKS[check.removesuffix("low").strip() or "any"], check.endswith("low")
+
+    def find(self, text: Text, _: Collection[str] = ()) -> Iterator[Hit]:
+        """Where it stands in a text."""
+        for found in self._finds.finditer(text.low if self._low else text.raw):
+            start, end = found.span(found.lastindex or 0)
+            if self._behind is not None:
+                first = self._behind.search(text.raw, max(0, start - _LONGEST_BEHIND), start)
+                if first is None:
+                    continue
+                start = first.start()
+            value = text.raw[start:end].rstrip()
+            if self._check(value):
+                yield Hit(start, start + len(value), self.kind)
+
+
+@cache
+def formats() -> tuple[Format, ...]:
+    """The tokens that begin with a literal."""
+    return tuple(Format(*row) for row in rows("formats"))
+
+
+@cache
+def shapes() -> tuple[Shape, ...]:
+    """What other expressions find: in addresses, in announcements, in commands and calls."""
+    return tuple(Shape(*row) for row in (*rows("shapes"), *rows("calls")))

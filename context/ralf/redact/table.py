@@ -1,0 +1,26 @@
+"""The table of rules, `data/secrets.tsv`: sections of rows, whose columns tabs part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+_FILE = Path(__file__).parents[1] / "data" / "secrets.tsv"
+
+
+@cache
+def _sections() -> dict[str, list[list[str]]]:
+    found: dict[str, list[list[str]]] = {}
+    rows: list[list[str]] = []
+    for line in _FILE.read_text("utf-8").splitlines():
+        if line.startswith("["):
+            rows = found.setdefault(line.strip("[]"), [])
+        elif line and not line.startswith("#"):
+            rows.append(line.split("\t"))
+    return found
+
+
+def rows(section: str) -> Sequence[Sequence[str]]:
+    """The rows of a section, each as its columns."""
+    return _sections()[section]
