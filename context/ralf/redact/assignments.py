@@ -84,7 +84,7 @@ _SAID = (
     r"(?:[ ]now)?:?[ ]+"
 )
 
-_CALL = r"(?:new )?[a-z_][a-z0-9_.:]{0,40}\(\s{0,40}(?:default[ ]?=[ ]?)?(?=\\*[\"'`])"
+_CALL = r"(?:new |\[\])?[a-z_][a-z0-9_.:]{0,40}\(\s{0,40}(?:default[ ]?=[ ]?)?(?=\\*[\"'`])"
 
 _STRING = r"(?:(?:[a-z]{1,2}[0-9]?|r?#{1,3}|[@$]{1,2}|<<)(?=[\"'])|[\"'](?=\\+[\"'])|'(?=\"))"  # r"…", @"…", "\"…\""
 
@@ -126,6 +126,8 @@ _COOKIE = regex(r"\s{0,4}[\\\"'`]{0,4}[\w.%-]{1,80}=([^\n\"'`\\]{8,4096})")
 
 _SET_COOKIE = regex(r"\s{0,4}[\\\"'`]{0,4}[\w.%-]{1,80}=([^;\n\"'`\\]{8,4096})")
 
+_HEX = regex(r"[0-9a-f]+\Z|[0-9A-Z]+\Z")  # as fingerprints are
+
 _BASE64 = regex(r"[A-Za-z0-9+/]+=*\Z")
 
 _LONGEST, _LONGEST_BARE, _SHORTEST_CONTAINER = 2048, 512, 100
@@ -141,10 +143,6 @@ _LONGEST_BEFORE = 100
 _SETS = regex(
     r"\b(?:set|setx|setenv|env|arg|export)\s(?:--?[a-z-]{1,20}\s(?:\S{1,40}\s)?){0,3}[\w./:-]{0,60}\Z"
 )  # aws configure set NAME VALUE
-
-_PLAIN_NAMES = regex(
-    r"(?:[a-z0-9_.-]{0,40}[_.-])?(?:password|passwd|passphrase|passcode|passwort|pwd|pw|psk|requirepass|masterauth)\Z"
-)
 
 _LINE_BEGINS = regex(rf"{MARGIN}[ \t]*(?:[-*>$#][ ]|\w{{1,20}} / )?[\w.-]{{0,60}}\Z")
 
@@ -238,18 +236,19 @@ def _kind_of_key(before: str, after: re.Match[str]) -> str:
     """What the word `key` calls its value: it is the word before it that tells, if any."""
     if BEFORE_KEY.search(before):
         return "key"
-    if before[-1:] == " " and before[-2:-1].isalnum():  # the cache key, a sort key
+    declared = after["sign"] == "=" and after["open"]  # const KEY = '…'
+    if before[-1:] == " " and before[-2:-1].isalnum() and not declared:  # the cache key, a sort key
         return ""
-    if after["sign"] == "=" and after["open"] and before.rstrip(" \t\n")[-1:].isalnum():  # <li key="…">
+    if after["sign"] == "=" and "<" in before:  # <li key="…">
         return ""
-    return "weak" if after["sign"] == ":" or (after["sign"] == "=" and after["open"]) else ""
+    return "weak" if after["sign"] in (":", "=") or after["flag"] else ""
 
 
 # ---- how a name and what follows it are joined ----
 
 
 def _trust(low: str, after: re.Match[str], name: str, start: int, before: str) -> str | None:
-    """How a name is joined with what follows: "assigned", "option", "cell", "said", "line"; "" where it is not; None
+    """How a name is joined with what follows: "assigned", "option", "cell", "said", "line", "near"; "" where it is not; None
     where the name is a part of something else: a type, a path, an element of a list.
     """
     sign = after["sign"] or ""
@@ -268,14 +267,14 @@ def _trust(low: str, after: re.Match[str], name: str, start: int, before: str) -
         return "assigned" if _is_behind(_ASKS.match, low, start) else ""
     if after["cell"] or after["said"]:
         return "cell" if after["cell"] else "said"
-    if after["flag"] and "\n" in after["flag"] and not name.startswith("-"):
+    if after["flag"] and ("\n" in after["flag"] or "\\" in after["flag"]) and not name.startswith("-"):
         return ""
     line = low[max(0, start - _LONGEST_BEFORE) : start]
     if name.startswith("-") or (any(word in line for word in ("set", "env", "arg", "export")) and _SETS.search(line)):
         return "option"
     if _is_behind(_LINE_BEGINS.match, low, start) and _ONLY.match(low, after.end()):
         return "line"
-    return "said" if _PLAIN_NAMES.match(name) or (after["open"] and name != "pass") else ""
+    return "near" if name != "pass" or after["open"] else ""
 
 
 def _is_behind(match: Callable[[str, int, int], object], low: str, place: int) -> bool:
@@ -394,12 +393,18 @@ def _is_secret(text: str, start: int, end: int, shown: Shown) -> bool:
     if kind == "password" and (level < RANDOM or (in_list and len(value) < _LONG)):
         return _is_password(text, value, start, end, shown)
     if kind == "weak" or in_list:
-        hashed = HASH.search(value) or (shown.name == "key" and UUID.match(value))
+        hashed = (
+            HASH.search(value)
+            or (shown.trust == "near" and _HEX.match(value))
+            or (shown.name == "key" and UUID.match(value))
+        )
         return (
             level == RANDOM
             and len(value) >= _LONG
             and not (kind == "weak" and ((shown.sign == "," and not shown.quoted) or hashed))
         )
+    if level == RANDOM and kind == "key" and shown.trust == "near" and _HEX.match(value):  # of a key that is shared
+        return False
     if level == RANDOM:
         sure = shown.quoted or shown.env or shown.trust != "assigned" or is_random(value) or not value.isalnum()
         return sure or value.isalpha()
@@ -424,7 +429,7 @@ def _is_password(text: str, value: str, start: int, end: int, shown: Shown) -> b
     told = is_mixed(value) or is_foreign(value) or level == RANDOM
     if shown.name == "pwd" or shown.sign in ("==", "==="):
         return told
-    if shown.trust == "said":
+    if shown.trust in ("said", "near"):
         return told or (shown.quoted and level >= TOLD)
     if shown.trust in ("cell", "line") or shown.call or shown.sign == ",":
         return level >= TOLD

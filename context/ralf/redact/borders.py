@@ -72,7 +72,7 @@ _BODY = regex(r"[A-Za-z0-9_=.,~+/%$:-]+\Z")
 
 _PARTS = regex(r"[=:/@,\"'`(\[<{]")
 
-_BASE64 = regex(r"[A-Za-z0-9/]*(?:\+[A-Za-z0-9+/]*={0,2}|={1,2})\Z")  # with a sign that words do not have
+_BASE64 = regex(r"[A-Za-z0-9/]*(?:\+[A-Za-z0-9+/]*={0,2}|={1,2})\Z|(?=[0-9-]*[a-f])[0-9a-f-]*\Z")  # as no word is
 
 _SPOKEN = 0.6  # of the letters of a name
 
@@ -145,11 +145,12 @@ def _is_spoken(word: str) -> bool:
 def _rest(text: str, kind: str, *, needed: bool = False) -> int:
     """How much of a text is the rest of a secret of a kind that another text began; 0 for nothing."""
     if kind == "private-key":
-        end = keys.end_of_key(text, 0, within=True)
-        lines = [found.end() for found in _KEY_LINE.finditer(text)]
-        if not lines:
-            return len(text) if is_rest("".join(text.split()[:1]), needed=True) and " " not in text.strip() else 0
-        return len(text) if text.rstrip().endswith("-----") else min(max(lines, default=0), end or len(text))
+        if text.rstrip().endswith("-----"):
+            return len(text)
+        whole = max((found.end() for found in _KEY_LINE.finditer(text)), default=0)
+        whole = min(whole, keys.end_of_key(text, 0, within=True) or whole)
+        rest = text[whole:].strip()  # a line that was cut
+        return len(text) if " " not in rest and "\n" not in rest and is_rest(rest, needed=True) else whole
     return len(text) if is_rest(text.strip(), needed=needed) or text.count("\n") > 1 else 0
 
 
@@ -252,7 +253,10 @@ def spans(
         secret: span.marker
         for event, its in zip(every, found, strict=True)
         for span in its
-        if SHORTEST_AGAIN <= len(secret := event.text[span.start : span.end]) <= LONGEST_WORD and is_random(secret)
+        if len(secret := event.text[span.start : span.end]) <= LONGEST_WORD
+        and (
+            (len(secret) >= SHORTEST_AGAIN and is_random(secret)) or (len(secret) > len("hunter2") and is_mixed(secret))
+        )
     }
     if before is not None:
         before |= known

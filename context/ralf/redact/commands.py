@@ -93,7 +93,7 @@ _LONGEST_COMMAND = 2000
 
 _TAKES = regex(
     r"passw|encrypt_string|--stdin|\bvault\b|passphrase|sudo\s+-\w*S|kinit|cryptsetup|\blogin\b|\bsu\b|gpg\d?\b|ssh-add|"
-    r"secrets?\b|-K\s*-|with-token|env\s+add|\b(?:lpass|keepassxc-cli|op|bw)\b|read\s+-\w*s|\b(?:token|apikey|pw|pass)\b|"
+    r"secrets?\b|-K\s*-|with-token|env\s+add|\b(?:lpass|keepassxc-cli|op|bw|keyring|secret-tool|age|pass)\b|read\s+-\w*s|\b(?:token|apikey|pw|pass)\b|"
     r"_(?:PASS|PASSWD|PASSWORD|PWD|PW|KEY|TOKEN|SECRET)\b",
     re.I,
 )
@@ -182,7 +182,7 @@ def _taken(text: str, parts: list[Part], start: int, end: int) -> Iterator[tuple
                 yield last - len(value), last
     if parts and parts[0][2] in ("echo", "printf") and len(parts) > 1:
         behind = text[end : end + 2 * _NEAR]
-        if behind.startswith("|") or (behind.startswith(")") and "|" in behind[:4]):
+        if behind.startswith(("|", ">")) or (behind.startswith(")") and "|" in behind[:4]):
             yield from _given(text, parts[-1], f"{behind.split(chr(10), 1)[0]} {before}", printed=True)
 
 

@@ -26,7 +26,7 @@ _LINE = regex("[A-Za-z0-9+/=]{16,}+")
 
 _TAIL = r"(?:=?[A-Za-z0-9+/=]{1,100}+)?"
 
-_PARTS, _SHORT_LINE = regex(r"(?:^[+-]|\s|\\+[nrt]|<br ?/?>|[\"'`,>|│→:])+"), regex(r"=?[A-Za-z0-9+/=]{1,76}")
+_PARTS, _SHORT_LINE = regex(r"(?:^[+-]|\s|\\{1,8}[nrt]|<br ?/?>|[\"'`,>|│→:])+"), regex(r"=?[A-Za-z0-9+/=]{1,76}")
 
 _SIGNS = regex(r"[0-9]+|[ \t]+")
 

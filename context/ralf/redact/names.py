@@ -29,7 +29,7 @@ _STEMS = (
 ).split()
 """Stems that stand anywhere in a name."""
 
-_SHORT = "pw psk otp dsn totp mnemonic".split()
+_SHORT = "pw psk otp dsn totp mnemonic salt pepper".split()
 """Stems that are names of their own only."""
 
 _CONTAINERS = "p12 pfx pkcs12 keystore keytab jks".split()
@@ -60,7 +60,7 @@ _KEYS = (
     "hmac jwt ssh session subscription write integration project aws azure gcp openai anthropic stripe twilio "
     "sendgrid datadog cloudflare mailgun rollbar dd fernet cosmos preshared product recovery registry user "
     "customer team org live test prod host function ingest read bot ci cd wg wireguard vpn ssl tls rsa "
-    "host_private connection primary_connection age pgp gpg "
+    "host_private connection primary_connection age pgp gpg activation unlock "
 ).split()
 
 _KEY = regex(
@@ -173,7 +173,7 @@ def kind_of(name: str, stem: str) -> str:
         return "container"
     if _NO_SECRET.search(plain):
         return ""
-    if stem in ("dsn", "otp", "totp", "mnemonic"):
+    if stem in ("dsn", "otp", "totp", "mnemonic", "salt", "pepper"):
         return "weak"
     if plain in ("oldpwd", "cwd") or (stem == "token" and _OPEN_TOKEN.search(plain)):
         return ""

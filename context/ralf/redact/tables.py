@@ -11,7 +11,7 @@ from ralf.redact.names import kind_of_title
 from ralf.redact.values import is_placeholder
 from ralf.text.patterns import regex
 
-_NAME = regex(r"[^\W\d][\w .:'\u2019-]{0,40}\Z")
+_NAME = regex(r"(?=[^\n]{1,40}\Z)[^\W\d][\w.:'\u2019-]*(?: [\w.:'\u2019-]+){0,2}\Z")
 
 _HEAD = regex(r"[\w .|,;\t\"'`*\r-]*")  # names and what parts them: most lines have something else
 
@@ -99,7 +99,7 @@ _DATA = regex(r"(?:string)?[dD]ata[\"\\]*:(?=\s|\\|\{)")
 
 _ENTRY = regex(  # of YAML or JSON: how far it is indented, and its value
     r"(?:[ \t]|\{|,)*+(?:\r?\n|\\+n|(?<=[{,\s]))(?:[ \t]*[0-9]{1,6}[→\t|:])?([+-]?[ \t]*)"
-    r"[\"'\\]*[\w.-]{1,100}[\"'\\]*[ ]?:[ ]*[\"'\\]*([^\s\"'\\|>{},]{4,}+)?[\"'\\]*"
+    r"[\"'\\]*[\w.-]{1,100}[\"'\\]*[ ]?:[ ]*[\"'\\]*([^\s\"'\\|>{},]{4,}+)?(?:\\*+[\"'])?"
 )
 
 

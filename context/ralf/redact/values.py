@@ -77,7 +77,7 @@ _OF_SECRETS = regex(
     re.I,
 )
 
-_SPOKEN = regex(r"[^\W\d_]+(?:[\s,.:!?…'\u2019()-]+[^\W\d_]+)*[\s,.:!?\u2026\u3002\uff1f\uff01]*\Z")
+_SPOKEN = regex(r"[^\W\d_]++(?:[\s,.:!?\u2026'\u2019()-]++[^\W\d_]++)*+[\s,.:!?\u2026\u3002\uff1f\uff01]*+\Z")
 
 
 @lru_cache(2048)
