@@ -248,8 +248,8 @@ def _kind_of_key(before: str, after: re.Match[str]) -> str:
 
 
 def _trust(low: str, after: re.Match[str], name: str, start: int, before: str) -> str | None:
-    """How a name is joined with what follows: "assigned", "option", "cell", "said", "line", "near"; "" where it is not; None
-    where the name is a part of something else: a type, a path, an element of a list.
+    """How a name is joined with what follows: "assigned", "option", "cell", "said", "line", "near"; "" where it is not;
+    None where the name is a part of something else: a type, a path, an element of a list.
     """
     sign = after["sign"] or ""
     opener = before.rstrip(_IN_NAMES)

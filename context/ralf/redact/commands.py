@@ -240,6 +240,9 @@ def _given(text: str, part: Part, command: str, *, printed: bool = False) -> Ite
 # ---- what prints a secret ----
 
 
+_ALONE = regex(r"(?m)^[ \t]*+(\S{6,4096}+|[a-z]{3,20}(?: [a-z]{3,20}){3,24}+)[ \t\r]*+$")  # on a line of its own
+
+
 @cache
 def _prints() -> re.Pattern[str]:
     """Matches a command whose output is a secret."""
@@ -263,15 +266,12 @@ def printed(command: str, output: str) -> Iterator[Hit]:
     """The secrets of what a call printed that is known to print one, or names one and printed nothing else."""
     if not command or len(command) > _LONGEST_COMMAND or output.count("\n") > _MOST_LINES:
         return
-    lines = [line for line in re.finditer(r"[^\r\n]+", output) if line[0].strip()]
-    words = [line for line in lines if len(line[0].split()) == 1 or is_phrase(line[0].strip())]
+    words = [found for found in _ALONE.finditer(output) if " " not in found[1] or is_phrase(found[1])]
     least = PLAUSIBLE if len(words) == 1 else TOLD
-    places = [(line.start() + line[0].index(value), value) for line in words if (value := line[0].strip())]
-    told = [(place, value) for place, value in places if _is_printed(value, least)]
-    if told and _prints().search(command):
-        yield from (Hit(place, place + len(value), "printed") for place, value in told)
-    elif told and len(lines) == 1 and _is_printed(told[0][1], TOLD) and _names_secret(command):
-        yield Hit(told[0][0], told[0][0] + len(told[0][1]), "printed")
+    told = [found for found in words if _is_printed(found[1], least)]
+    only = len(told) == 1 and told[0][1] == output.strip() and _is_printed(told[0][1], TOLD)
+    if told and (_prints().search(command) or (only and _names_secret(command))):
+        yield from (Hit(*found.span(1), "printed") for found in told)
 
 
 def _names_secret(command: str) -> bool:
