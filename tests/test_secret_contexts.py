@@ -303,6 +303,7 @@ def test_what_only_stands_near_a_name_stays(text: str) -> None:
 # ---- the table ----
 
 
+@pytest.mark.ci
 def test_each_row_of_the_table_finds_its_example() -> None:
     """A row of commands and calls has one; of a token's row its own expression makes one."""
     for row in table.rows("calls"):

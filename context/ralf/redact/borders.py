@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from ralf.redact import commands, keys, rules, vendors
 from ralf.redact.engine import Hit
 from ralf.redact.marks import SHORTEST_AGAIN, Known, Span, merged
+from ralf.redact.table import words
 from ralf.redact.values import HUMP, VOWEL, is_gibberish, is_mixed, is_random, wild_characters
 from ralf.text.patterns import regex
 from ralf.transcripts.events import Event
@@ -53,10 +54,7 @@ _WORD = regex(r"[^\s\"'`<>()\\,;]+")
 
 # ---- parts of secrets ----
 
-_SYLLABLES = frozenset(
-    "s. re_ pa- fc- rnd_ test_ live_ base64: K10 phs_ pha_ 1/ 2/ ak- as- api- sdk- mob- prod: dev: oauth: 5H 5J 5K st. "
-    "pat. sat. t1. md- pk_ fw_ BQ EXO".split()
-)
+_SYLLABLES = frozenset(words("syllables"))
 """Literals of tokens with which names of files and functions begin, too: no sign of a token that was cut short."""
 
 _HEXADECIMAL = regex(r"[0-9a-f]+\Z")  # literals with which hashes begin, too

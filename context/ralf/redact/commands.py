@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 from ralf.redact.assignments import WRAP
 from ralf.redact.engine import Hit, Text
 from ralf.redact.names import STEM, kind_of
-from ralf.redact.table import rows
+from ralf.redact.table import rows, words
 from ralf.redact.values import (
     HASH,
     PLAUSIBLE,
@@ -36,20 +36,10 @@ _OPTION: dict[str, dict[str, str]] = {
 }
 """Programs, and their options, each with the sign that tells how it takes a secret."""
 
-_VERBS = (
-    "login auth -passwd unlock unseal obscure authtoken add-authtoken add_user change_password authenticate_user "
-    "passwd luksOpen set-user-password reset-admin-password user:password user:add set-default-token setapikey "
-    "hash-password mkpasswd htpasswd encrypt_string authorize-account install set-agent-token alias user set put "
-    "add pypi-token.pypi signin "
-).split()
+_VERBS = words("verbs")
 """Words behind which a program takes a secret at a place of its own: `vault login X`, `htpasswd -nb bob X`."""
 
-_TAKERS = (
-    "vault cargo npm fly flyctl doppler railway hf huggingface-cli wandb snyk sentry-cli gh glab supabase netlify "
-    "vercel turso ngrok bw op lpass cloudflared b2 rabbitmqctl htpasswd mkpasswd caddy grafana-cli mc virsh net "
-    "dscl sudo poetry wpa_passphrase composer ansible-vault twine wrangler consul mysqladmin passwd rclone "
-    "cryptsetup pveum ibmcloud openssl doveadm yarn "
-).split()
+_TAKERS = words("takers")
 """Programs whose places of their own take a secret behind a verb."""
 
 _USERS = (

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 
-from ralf.redact.table import rows
+from ralf.redact.table import rows, words
 from ralf.text.patterns import regex
 
 
@@ -54,27 +54,14 @@ _NAMING = frozenset((*_STEMS, *_OWN))
 WORDS = tuple(_NAMING)
 """The words, in lower case, without one of which no name of a secret stands in a text."""
 
-_KEYS = (
-    "api access secret private auth encrypt encryption decrypt decryption sign signing master account shared "
-    "service app application client license licence storage consumer webhook deploy crypt crypto admin server "
-    "hmac jwt ssh session subscription write integration project aws azure gcp openai anthropic stripe twilio "
-    "sendgrid datadog cloudflare mailgun rollbar dd fernet cosmos preshared product recovery registry user "
-    "customer team org live test prod host function ingest read bot ci cd wg wireguard vpn ssl tls rsa "
-    "host_private connection primary_connection age pgp gpg activation unlock "
-).split()
+_KEYS = words("secret-keys")
 
 _KEY = regex(
     rf"(?:{'|'.join(_KEYS)})[_. -]?keys?(?:[_-]?(?:data|value|b64|base64|hex|pem|[0-9]{{1,2}}))?\Z"
     r"|(?:api|access|private|secret)[_.-]?key[_.-]?(?:secret|password|token)\Z"
 )
 
-_OPEN_KEYS = (
-    "option pub public primary foreign sort sorting cache caching partition range hash group idempotency i18n "
-    "translation lookup dedup row column object map dict json s3 storage index unique natural composite shard routing "
-    "ordering order react item trace event message resource translate label config setting hot short shortcut tag "
-    "header attribute dest source src target session_state field query param parent child left right join search "
-    "filter metric log data value host known_host ssh_host context websocket etcd redis store tur mon hoc don jo"
-).split()
+_OPEN_KEYS = words("open-keys")
 
 _OPEN_KEY = regex(
     rf"(?:public|primary|foreign|object|partition|cache|sort)[_.-]?keys?\Z|(?:^|[_.-])(?:{'|'.join(_OPEN_KEYS)})[_.-]?keys?\Z"
@@ -86,24 +73,13 @@ _ANY_KEY = regex(r"[a-z0-9][_.-]?keys?\Z")
 
 BEFORE_KEY = regex(rf"(?:{'|'.join(_KEYS)})[ ]\Z")
 
-_OPEN_TOKEN = regex(
-    r"(?:next|page|continuation|pagination|start|starting|idempoten(?:cy|t)|sync|cursor|resume|marker|paging|change|lock|"
-    r"update|forward|backward|client_?request|work_?unit|input|output|limit|parse|syntax|punctuation|design|color|theme|"
-    r"prompt|completion|total|max|cached|reasoning)[_.-]?tokens?\Z|token[_.-]?i[sz]"
-)
+_OPEN_TOKEN = regex(rf"(?:{'|'.join(words('open-tokens'))})[_.-]?tokens?\Z|token[_.-]?i[sz]")
 """Tokens that open nothing: of paging, of parsers, of a design, of what is counted."""
 
 ASKED_ONCE = regex(r"(?:client|request|action|operation|transaction)[_.-]?token\Z")
 """Names of tokens that, where they are a UUID, only tell one request from another."""
 
-_NO_SECRET = regex(
-    r"(?:_|-|\.|(?<=[a-z0-9]))(?:ids?|names?|types?|urls?|uris?|paths?|files?|dirs?|counts?|limits?|sizes?|len|length|"
-    r"fields?|headers?|params?|prefix|suffix|class|expiry|expires|expires_?(?:in|at)|ttl|hash|hashes|digest|regex|pattern|"
-    r"prompt|label|ref|refs|arn|version|status|env|method|format|kind|list|map|index|policy|rules?|usage|fingerprint|"
-    r"sha256|checksum|created|updated|enabled|used|sources?|stdin|fd|manager|date|time|changed|required|strength|min|max|"
-    r"budget|cost|hint|help|title|message|error|placeholder|text|description|example|reset|confirm|forgot|form|page|"
-    r"scopes?|helper|model|schema|algorithm|alg|minlength[0-9]*|maxlength[0-9]*|command|cmd)\Z"
-)
+_NO_SECRET = regex(rf"(?:_|-|\.|(?<=[a-z0-9]))(?:{'|'.join(words('no-secret'))})\Z")
 """What ends a name that tells something of a secret, and not the secret."""
 
 _NO_PASS = regex(r"(?:by|com|over|sur|tres|under|tag|hall|en|im|tryb)pass\Z")

@@ -24,3 +24,8 @@ def _sections() -> dict[str, list[list[str]]]:
 def rows(section: str) -> Sequence[Sequence[str]]:
     """The rows of a section, each as its columns."""
     return _sections()[section]
+
+
+def words(name: str) -> list[str]:
+    """The words of a list."""
+    return next(row[1].split() for row in rows("words") if row[0] == name)

@@ -8,6 +8,7 @@ from functools import lru_cache
 from math import log2
 
 from ralf.redact.names import STEM
+from ralf.redact.table import words
 from ralf.text.patterns import regex
 
 NOTHING, PLAUSIBLE, TOLD, RANDOM = range(4)
@@ -53,12 +54,7 @@ _PLACEHOLDER = regex(
     re.I,
 )
 
-_WORDS = frozenset(
-    "password passwd passphrase pass pwd secret token key apikey api_key username user login email string str text "
-    "bytes secretstr int integer bool boolean object any optional required hidden input field yes no on off default "
-    "empty bearer basic digest oauth jwt refresh access session cookie plain prompt stdin auto never always include "
-    "omit same-origin function undefined varchar number".split()
-)
+_WORDS = frozenset(words("placeholders"))
 
 _NAME = regex(r"[A-Za-z_$][A-Za-z0-9_]*(?:(?:\.|->|::|\?\.)[A-Za-z_$][A-Za-z0-9_]*)*\Z")
 
@@ -118,16 +114,7 @@ _UNSPEAKABLE = regex("[b-df-hj-np-tv-xz]{5}", re.I)
 
 _DIGITS = regex("[0-9]+")
 
-_RARE = frozenset(
-    letters[0] + second
-    for letters in (
-        "aehjoqz bdfghkmnpqtvwxz cbgjnqvwxz dhjkqvwxz ejz fbdghjkmnpqvwxyz gbdfjkpqvwxyz hbcdfghjknpvwxz ihijquy "
-        "jbcdfghijklmnpqrstuvwxyz kbdfghjkmqruvxyz lghjkmqrwxz mfghjknqtvwxyz njqwxz ohjqyz pbfgjmnqvxz "
-        "qabcdefghijkmnopqrstvwxyz rhjqwxz sjqvxz tjkqxz uhjkoquvwxyz vbcdfghjklmnpqrstuvwxyz wbcdfgjklmpqtuvwxyz "
-        "xabdfghjklmnoqruvwxyz ybfghjkoqruvwxyz zbcdfghjklmopqrsuvwxyz"
-    ).split()
-    for second in letters[1:]
-)
+_RARE = frozenset(letters[0] + second for letters in words("rare-pairs") for second in letters[1:])
 """Pairs of letters that hardly stand in a word or name: 3 of 100 pairs there, 46 of 100 of random ones. Each word here
 is a letter, and those that rarely follow it."""
 
@@ -204,20 +191,13 @@ _IDENTIFIER = regex(
 
 _SIGNS = regex(r"[!@#$%^&*?+=]")
 
-_ENGLISH = regex(
-    r"(?:tions?|sions?|ments?|ness|able|ible|ing|ity|ally|ately|ized|ised|ated|ators?|ance|ence|parser|handler|manager|"
-    r"encoder|builder|provider|object|factory|string|name|value|text|type|data|info|field|param|parameters?|file|code|"
-    r"hash|path|list|input|output|result|response|request|function|method|class|config|settings|options)\Z"
-)
+_ENGLISH = regex(rf"(?:{'|'.join(words('english-endings'))})\Z")
 
 _LONG_WORD = 12
 
 _PHRASE = range(4, 26)  # words of a pass phrase
 
-_STOPWORDS = frozenset(
-    "a an and are as at be by can do does enter for from has have if in is it its must need new no not of on or please "
-    "set should that the their this to use using was when will with you your".split()
-)
+_STOPWORDS = frozenset(words("stopwords"))
 
 _ESCAPED = regex(r"\\u(?!00[0-7])([0-9a-fA-F]{4})")
 
