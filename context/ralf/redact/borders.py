@@ -326,7 +326,7 @@ def _over_borders(
         _, border, end = stream.texts[0]
         word = _WORD.match(stream.text, border)
         whole = word.end() if word is not None and kind != "private-key" else max(end, border + keys.LONGEST_KEY)
-        left = _rest(stream.text[border:whole], kind, needed=kind == "cut-off" and whole <= end)
+        left = _rest(stream.text[border:whole], kind, needed=whole <= end and (kind == "cut-off" or "webhook" in kind))
     for number, border, end in stream.texts:
         text = events[number].text
         if left:
@@ -363,7 +363,11 @@ def _in_events(redactor: Finder, stream: _Stream, start: int, hits: Iterable[Hit
             else:
                 sizes.append(end - begin)
         many = max(number for number, size in enumerate(sizes) if size or not number)
-        taken = [(number, begin, end) for number, begin, end in parts[:many]]
+        taken = parts[:many]
+        if many == 1 < len(parts) and not is_rest(
+            stream.text[first : stream.begins[taken[0][0]] + taken[0][2]], needed=True
+        ):
+            continue  # what stands before the border is a secret only together with what is none
         if taken:
             number, begin, _ = taken[-1]
             taken[-1] = (number, begin, begin + sizes[many])

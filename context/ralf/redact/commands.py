@@ -89,6 +89,8 @@ _TAKES = regex(
 )
 """Matches a command that reads a secret from its standard input."""
 
+_BASE64 = regex(r"[A-Za-z0-9+/]+=*")
+
 _HOST = regex(r"[\w.-]+:[0-9]{2,5}\Z|[^\s@]+@[\w.-]+\Z|https?:")
 
 Part = tuple[int, int, str]
@@ -193,6 +195,8 @@ def _joined(word: str, options: dict[str, str]) -> tuple[int, str] | None:
 def _behind(part: Part, sign: str) -> Iterator[tuple[int, int]]:
     """The secret of an option's value."""
     first, last, value = part
+    if len(value) > 1 and value[0] in "'\"" and value[-1] == value[0]:
+        first, last, value = first + 1, last - 1, value[1:-1]
     for parts in ":%,":
         if parts in sign:
             user, found, _ = value.partition(parts)
@@ -280,4 +284,6 @@ def _is_printed(value: str, least: int) -> bool:
         return False
     if value.endswith((":", ".", "{", "}", "[", "]", ",", ";", "(", ")")) and not is_random(value):
         return False
-    return strength(value) >= least and ("/" not in value or is_random(value)) and not value.isdigit()
+    if _HOST.match(value) or ("/" in value and not (is_random(value) and _BASE64.fullmatch(value))):
+        return False
+    return strength(value) >= least and not value.isdigit()

@@ -40,7 +40,7 @@ def is_sample(token: str) -> bool:
 # ---- what only stands for a value, or is none ----
 
 _PLACEHOLDER = regex(
-    r"[<{\[(]|\$[({A-Za-z_]|%[({A-Za-z]?s?\b|%\(|@[A-Z]|\*{3}|![A-Z]"  # <key>, {key}, ${KEY}, $(cat key), %s, !Ref
+    r"[<{\[(]|\$(?:[({A-Za-z_]|[0-9@*#]\Z)|%[({A-Za-z]?s?\b|%\(|@[A-Z]|\*{3}|![A-Z]"  # <key>, ${KEY}, %s, !Ref
     r"|(?:none|null|nil|undefined|true|false|todo|tbd)\b|(?:process|os|env|self|this|config|secrets?|settings)\."
     r"|(?:var|local|data|module|each|random_\w{1,30}|tls_\w{1,30}|aws_\w{1,60}|google_\w{1,60}|azurerm_\w{1,60})\.\w"
     r"|(?:sha[0-9]{1,3}|md5)[-:]|(?:arn|vault|ref|file|env|gsm|ssm|gcp|aws|azure|keyvault|secret|op|enc)[:\[(]|//"
