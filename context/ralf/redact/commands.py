@@ -81,13 +81,12 @@ _WORD = regex(
 
 _LONGEST_COMMAND = 2000
 
-_TAKES = regex(
-    r"passw|encrypt_string|--stdin|\bvault\b|passphrase|sudo\s+-\w*S|kinit|cryptsetup|\blogin\b|\bsu\b|gpg\d?\b|ssh-add|"
-    r"secrets?\b|-K\s*-|with-token|env\s+add|\b(?:lpass|keepassxc-cli|op|bw|keyring|secret-tool|age|pass)\b|read\s+-\w*s|\b(?:token|apikey|pw|pass)\b|"
-    r"_(?:PASS|PASSWD|PASSWORD|PWD|PW|KEY|TOKEN|SECRET)\b",
-    re.I,
-)
-"""Matches a command that reads a secret from its standard input."""
+_TAKES = (
+    "passw|encrypt_string|--stdin|vault |passphrase|sudo -|kinit|cryptsetup|login| su |gpg|ssh-add|secret|"
+    "-k -|with-token|"
+    "env add|lpass |keepassxc-cli | op | bw |keyring | age | pass |read -s|token|apikey| pw|_pass|_pwd|_pw|_key"
+).split("|")
+"""Words of which a command has one, in lower case, that reads a secret from its standard input."""
 
 _BASE64 = regex(r"[A-Za-z0-9+/]+=*")
 
@@ -151,9 +150,11 @@ def _taken(text: str, parts: list[Part], start: int, end: int) -> Iterator[tuple
         user = user or word.partition("=")[0] in _USERS
         following = parts[number + 1] if number + 1 < len(parts) else None
         if word == "<<<":
+            if following is not None and not here:
+                yield from _given(
+                    text, following, f"{before}{text[start:first]} {text[following[1] : following[1] + _NEAR]}"
+                )
             here = True
-            if following is not None:
-                yield from _given(text, following, f"{before}{text[start:first]}")
         elif (sign := options.get(word)) is not None:
             if following is not None and sign != "=":
                 yield from _behind(following, sign)
@@ -217,7 +218,8 @@ def _given(text: str, part: Part, command: str, *, printed: bool = False) -> Ite
     """
     first, last, word = part
     word = text[first:last]
-    takes = _TAKES.search(command) is not None
+    low = f" {command.lower()} "
+    takes = any(word in low for word in _TAKES)
     for found in re.finditer(r"[^\n\\\"']{2,512}", word):
         value, start = found[0].lstrip("$"), first + found.start()
         if value.startswith("n") and word[max(0, found.start() - 1)] == "\\":
