@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ralf.redact.engine import Hit, Text
 from ralf.redact.names import ASKED_ONCE, BEFORE_KEY, LONGEST_NAME, PASSWORDS, kind_of
+from ralf.redact.table import words
 from ralf.redact.values import (
     HASH,
     NOTHING,
@@ -25,6 +26,7 @@ from ralf.redact.values import (
     is_code,
     is_compound,
     is_credential,
+    is_expression,
     is_foreign,
     is_mixed,
     is_phrase,
@@ -92,7 +94,7 @@ _SCHEME = rf"(?:bearer|basic|token|apikey|negotiate|ssws|digest)(?:{_SPACE}|%20|
 
 _OPENS = (
     r"(?:\(\s{1,40}(?=[\"'])|\[\[|[\"']{2}(?=[\"'])|<<[-~]?[\"']?[a-z_]{2,20}[\"']?\r?\n[ \t]{0,20})?"
-    rf"(?:[&!][a-z0-9!_-]{{1,30}}[ ])?(?:{_STRING})?(?:<!\[cdata\[|[\u300c\u201c\u00ab])?"  # YAML's &a and !!str
+    rf"(?:(?:&[a-z0-9_-]{{1,30}}|!!?(?:str|binary|unsafe))[ ])?(?:{_STRING})?(?:<!\[cdata\[|[\u300c\u201c\u00ab])?"  # YAML's &a and !!str
 )
 
 _AFTER = regex(
@@ -160,6 +162,8 @@ _SORTS = regex(r"=(?:lambda |[a-z_.]{1,60}[,)])")  # key=lambda item: …
 _TOLD = regex(
     r"(?:(?:the|a|an|my|our|your|new)[ ]){1,2}(?:[\w.-]{1,40}[ ]){0,3}[\w-]{0,40}\Z"
 )  # behind " is " or " as "
+
+_OF_PAGES = regex(rf"\b(?:{'|'.join(words('open-tokens'))})[ ]\Z")  # the next page token
 
 _ANNOUNCING = PASSWORDS - {"pass", "pwd", "pw"}
 
@@ -256,6 +260,8 @@ def _trust(low: str, after: re.Match[str], name: str, start: int, before: str) -
     if (
         (sign == "," and not after["closed"] and not _begins_list(low, start, after, opener))
         or (sign.startswith(">") and not opener.rstrip(":").endswith(("<", 'name="', "name='", 'key="')))
+        or before.endswith(("checksum/", "digest/", "hash/"))
+        or (name.startswith("token") and _OF_PAGES.search(before))
         or _is_part_of_path(low, after, start - (len(before) - len(opener)))
     ):
         return None
@@ -382,11 +388,13 @@ def _is_secret(text: str, start: int, end: int, shown: Shown) -> bool:
         return end - start >= _SHORTEST_CONTAINER and _BASE64.match(value) is not None and is_random(value)
     if (
         (level == NOTHING and kind != "password")
-        or (kind != "password" and not shown.quoted and is_code(value))
+        or (not shown.quoted and ((kind != "password" and is_code(value)) or (not shown.env and is_expression(value))))
         or (shown.call and " " in value and not is_phrase(value))  # getpass("Password 2: ")
         or (kind == "token" and UUID.match(value) and ASKED_ONCE.search(shown.name))
     ):
         return False
+    if shown.trust == "near" and _HEX.match(value) and text.startswith(("  ", "\t"), end):
+        return False  # a digest in a listing of names
     ends = shown.quoted or shown.env or shown.trust == "option" or _ends_line(text, end) or text[end] in "\"'"
     # in a list only the name of an option, a header or a variable is likely to name what follows it
     in_list = shown.sign == "," and not any(sign in shown.name for sign in "-_.")

@@ -17,7 +17,17 @@ from ralf.redact import commands, keys, rules, vendors
 from ralf.redact.engine import Hit
 from ralf.redact.marks import SHORTEST_AGAIN, Known, Span, merged
 from ralf.redact.table import words
-from ralf.redact.values import HUMP, VOWEL, is_gibberish, is_mixed, is_random, wild_characters
+from ralf.redact.values import (
+    HUMP,
+    VOWEL,
+    is_expression,
+    is_gibberish,
+    is_identifier,
+    is_mixed,
+    is_placeholder,
+    is_random,
+    wild_characters,
+)
 from ralf.text.patterns import regex
 from ralf.transcripts.events import Event
 
@@ -175,7 +185,9 @@ _NO_SECRET = regex(
 _PART = regex(r"[^A-Za-z0-9]+")
 
 _ID = regex(
-    r"\b(?:\w{0,40}[iI][dD]|ID|hash|commit|digest|sha\w{0,20}|integrity|version|etag)s?[\"']?\s{0,8}[:=#]?\s{0,8}[\"']?\Z"
+    r"\b(?:\w{0,40}id|hash|commit|digest|sha\w{0,20}|integrity|version|etag|fingerprint|recipient|peer|nonce"
+    r"|(?:\w{0,20}(?:cache|public|publishable|restore|idempotency)|from|with|hit)[_ -]?keys?)s?[\"']?\s{0,8}[:=#]?\s{0,8}[\"']?\Z",
+    re.I,
 )
 
 
@@ -195,12 +207,16 @@ def unfinished(hits: Callable[[str], list[Hit]], end: str) -> Iterator[Hit]:
                 if hit.kind == "private-key"
                 else end[hit.start : stop]
             )
+            if is_placeholder(part) or is_expression(part) or is_identifier(part):
+                continue
             if hit.start < stop and (_is_part(part) if hit.end > stop else is_random(part)):
                 yield hit._replace(end=stop)
     for form in (_PIPED, _LOOSE):
         word = form.search(end, max(0, len(end) - LONGEST_WORD))
         if word is not None:
             start, stop = word.span(word.lastindex or 0)
+            if form is _LOOSE and not end[:start].strip():  # a whole output: an id, most often, and nothing says more
+                continue
             parts = (part for part in _PART.split(end[start:stop]) if is_random(part))
             parts = (part for part in parts if form is _PIPED or not _is_spoken(part))
             tells = any(any(map(str.isdigit, part)) or is_gibberish(part) for part in parts)
@@ -425,7 +441,7 @@ class _Stream:
             yield number, max(start, begin) - begin, min(end, stop) - begin
 
 
-_MANIFEST = regex(r"kind[\"\\]*:\s*[\"\\]*Secret(?![A-Za-z])|(?:string)?[dD]ata[\"\\]*:(?=\s|\\|\{)")
+_MANIFEST = regex(r"kind[\"\\]*:\s*[\"\\]*Secret(?![A-Za-z])|(?:(?<![A-Za-z])|string)[dD]ata[\"\\]*:(?=\s|\\|\{)")
 
 _MANIFEST_BEGINS = "kind: Secret\ndata:"
 

@@ -64,7 +64,7 @@ _KEY = regex(
 _OPEN_KEYS = words("open-keys")
 
 _OPEN_KEY = regex(
-    rf"(?:public|primary|foreign|object|partition|cache|sort)[_.-]?keys?\Z|(?:^|[_.-])(?:{'|'.join(_OPEN_KEYS)})[_.-]?keys?\Z"
+    rf"(?:public|publishable|primary|foreign|object|partition|cache|sort)[_.-]?keys?\Z|(?:^|[_.-])(?:{'|'.join(_OPEN_KEYS)})[_.-]?keys?\Z"
     r"|key[_.-]?(?:id|pair|name|path|file|code|up|down|word|board|frame|size|len|type|ring|hash|note|cloak)"
 )
 """Keys that open nothing."""

@@ -40,12 +40,16 @@ def is_sample(token: str) -> bool:
 # ---- what only stands for a value, or is none ----
 
 _PLACEHOLDER = regex(
-    r"[<{\[(]|\$(?:[({A-Za-z_]|[0-9@*#]\Z)|%[({A-Za-z]?s?\b|%\(|@[A-Z]|\*{3}|![A-Z]"  # <key>, ${KEY}, %s, !Ref
+    r"[<{\[(]|\$(?:[({A-Za-z_]|[0-9@*#]\Z)|%[({A-Za-z]?s?\b|%\(|@[A-Z]|\*{3}|![A-Za-z]+\Z|![A-Z]"  # <key>, ${KEY}, %s, !Ref
     r"|(?:none|null|nil|undefined|true|false|todo|tbd)\b|(?:process|os|env|self|this|config|secrets?|settings)\."
     r"|(?:var|local|data|module|each|random_\w{1,30}|tls_\w{1,30}|aws_\w{1,60}|google_\w{1,60}|azurerm_\w{1,60})\.\w"
     r"|(?:sha[0-9]{1,3}|md5)[-:]|(?:arn|vault|ref|file|env|gsm|ssm|gcp|aws|azure|keyvault|secret|op|enc)[:\[(]|//"
     r"|(?:op|vault|ref\+[a-z]+|aws-?[a-z]+|gcp-?[a-z]+|g?sm|secrets?|keyring|doppler|infisical|bws)://|@[a-z.]+\(|your|insert|replace|changeme|change[-_]|placeholder|redact"
-    r"|[\^~<>=]*v?[0-9]+(?:\.[0-9x*]+)+(?:[-+.][a-z0-9.]{1,20})?(?:[\s,;]|\Z)"  # a version
+    r"|[\^~<>=]*v?[0-9]+(?:\.[0-9x*]+)+(?:(?:[-+.]|a|b|rc)[a-z0-9.]{1,20})?(?:[\s,;]|\Z)"  # a version
+    r"|(?:workspace|npm|link|portal|catalog):"  # of a package
+    r"|/[\^\[(\\]|\^[^\s]*\$\Z"  # a regular expression
+    r"|hk(?:lm|cu|cr|ey_[a-z_]{4,20})[\\:]|[a-z]:\\"  # a key of the registry, a path
+    r"|pk[_-](?:live|test)_|age1[02-9ac-hj-np-z]{20}"  # a public key
     r"|data:|ivborw0kggo|/9j/4aa|r0lgod|phn2zy"  # an image
     r"|-----begin (?:[a-z]{2,4} )?(?:public|cert)|[12][0-9]{3}-[01][0-9]-[0-3][0-9]"
     r"|projects/[\w-]{1,40}/secrets/|ssh-(?:rsa|ed25519) |AAAA[BCE]3NzaC1"
@@ -59,6 +63,8 @@ _WORDS = frozenset(words("placeholders"))
 _NAME = regex(r"[A-Za-z_$][A-Za-z0-9_]*(?:(?:\.|->|::|\?\.)[A-Za-z_$][A-Za-z0-9_]*)*\Z")
 
 _CALL = regex(r"[A-Za-z_$][\w.$:]*[(\[]")
+
+_STEP, _STEPS = regex(r"\.|->|::|\?\."), 3
 
 _CLASS = regex(
     r"[A-Za-z_][\w.]*(?:Key|Token|Auth|Password|Secret|Credential|Cookie)s?(?:Types?|Mixin|Grant|Class|Model)?[:|]?\Z"
@@ -91,6 +97,19 @@ def is_placeholder(value: str) -> bool:
 def is_code(value: str) -> bool:
     """Whether a value is the name of a class, `X25519PrivateKey`, or a call or an index that begins."""
     return _CLASS.match(value) is not None or _CALL.match(value) is not None
+
+
+def is_expression(value: str) -> bool:
+    """Whether a value is what code reads it from: a path of names, `import.meta.env.API_KEY_2`, a call, `a.b(…)`."""
+    if _CALL.match(value):
+        return True
+    names = _STEP.split(value)
+    return (
+        len(names) >= _STEPS
+        and _NAME.match(value) is not None
+        and not wild_characters(value)
+        and not any(map(is_gibberish, names))
+    )
 
 
 def is_label(value: str) -> bool:
@@ -188,6 +207,12 @@ _IDENTIFIER = regex(
     r"[A-Za-z]+[0-9]{0,2}(?:[_.][A-Za-z]*[0-9]{0,2})+\Z|[A-Z]?[a-z]+(?:[A-Z][a-z]+)+[0-9]{0,2}\Z"
     r"|[a-z]+(?:\.[a-z0-9]+)+\Z|[a-z]+[0-9]+[a-z]?_[a-z]+\Z"
 )
+
+
+def is_identifier(value: str) -> bool:
+    """Whether a value is a name of code, `user_id2`, or an id as services write them: a UUID."""
+    return _IDENTIFIER.match(value) is not None or UUID.match(value) is not None
+
 
 _SIGNS = regex(r"[!@#$%^&*?+=]")
 
