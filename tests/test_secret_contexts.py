@@ -415,3 +415,60 @@ def test_a_random_secret_is_found_in_key_material_addresses_tables_and_here_stri
 )
 def test_references_translations_and_ids_stay(text: str) -> None:
     assert REDACTOR.text(text) == text
+
+
+IN_ANY_LANGUAGE = (
+    "{label}\uff1a{value}",
+    "{label}:\n    {value}\n",
+    '{label} "{value}"',
+    "{label} ({value})",
+    "# {label}\nDB_VALUE = '{value}'",
+    "x,{label}\nbob,{value}\n",
+    "<tr><th>x</th><th>{label}</th></tr><tr><td>bob</td><td>{value}</td></tr>",
+    '{{"{label}": "{value}"}}',
+)
+
+
+@pytest.mark.parametrize("form", IN_ANY_LANGUAGE)
+def test_a_label_and_its_value_are_joined_the_same_way_in_every_language(form: str) -> None:
+    for row in table.rows("languages"):
+        for column, secret in ((1, "tiger!4821Q"), (2, RANDOM), (3, "483920")):
+            label = row[column].split(", ")[0] if column < len(row) else ""
+            if label:
+                text = form.format(label=label, value=secret)
+                assert secret not in REDACTOR.text(text), text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "密码是Tiger#4821",
+        "पासवर्ड tiger!4821Q है",
+        "Şifre şudur: tiger!4821Q",
+        "Das Passwort für den Server ist tiger!4821Q.",
+    ],
+)
+def test_a_sentence_tells_a_password_in_the_words_of_its_language(text: str) -> None:
+    assert "4821" not in REDACTOR.text(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "密码长度必须为8到20位",
+        "パスワードは8文字以上で入力してください",
+        "Пароль должен содержать не менее 8 символов.",
+        "كلمة المرور: مطلوبة",
+        "apiKey: import.meta.env.VITE_API_KEY_2,",
+        "const tokenRe = /^[A-Za-z0-9_-]{20,40}$/;",
+        "secret: !GetAtt Db1.Secret.Arn",
+        "python-dotenv-secret 2.0.0rc1",
+        "DB_PASSWORD 7c9e6679f7425d3a   2h ago\n",
+        'kind: Secret\nmetadata:\n  name: db-password\n  resourceVersion: "184467"\n',
+        "01HQ3K9V8X7Z2M4N6P8R0S1T2V",
+        "Cache restored from key: linux-pip-3.11-7d865e959b2466918c9863afca942d0fb89d7c9a",
+    ],
+)
+def test_prose_code_and_ids_near_a_name_stay_also_at_the_end_of_a_result(text: str) -> None:
+    event = Event(kind="result", text=text, start=0, end=1)
+    assert REDACTOR.events([event])[0][0].text == text

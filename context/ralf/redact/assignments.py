@@ -28,6 +28,7 @@ from ralf.redact.values import (
     is_credential,
     is_expression,
     is_foreign,
+    is_foreign_word,
     is_mixed,
     is_phrase,
     is_placeholder,
@@ -94,7 +95,8 @@ _SCHEME = rf"(?:bearer|basic|token|apikey|negotiate|ssws|digest)(?:{_SPACE}|%20|
 
 _OPENS = (
     r"(?:\(\s{1,40}(?=[\"'])|\[\[|[\"']{2}(?=[\"'])|<<[-~]?[\"']?[a-z_]{2,20}[\"']?\r?\n[ \t]{0,20})?"
-    rf"(?:(?:&[a-z0-9_-]{{1,30}}|!!?(?:str|binary|unsafe))[ ])?(?:{_STRING})?(?:<!\[cdata\[|[\u300c\u201c\u00ab])?"  # YAML's &a and !!str
+    rf"(?:(?:&[a-z0-9_-]{{1,30}}|!!?(?:str|binary|unsafe))[ ])?(?:{_STRING})?"
+    r"(?:<!\[cdata\[|[\u300c\u201c\u00ab])?"  # YAML's &a and !!str
 )
 
 _AFTER = regex(
@@ -435,6 +437,12 @@ def _is_password(text: str, value: str, start: int, end: int, shown: Shown) -> b
     """Whether what a name calls a password is one: the less the two are joined, the more the value has to tell."""
     level = strength(value)
     told = is_mixed(value) or is_foreign(value) or level == RANDOM
+    if (
+        is_foreign_word(value)
+        and not shown.quoted
+        and (shown.trust in ("said", "near") or (shown.trust == "assigned" and not _ends_line(text, end)))
+    ):
+        return False
     if shown.name == "pwd" or shown.sign in ("==", "==="):
         return told
     if shown.trust in ("said", "near"):

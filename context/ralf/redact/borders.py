@@ -103,7 +103,7 @@ def cut_off(text: str) -> Iterator[Hit]:
     end = len(text.rstrip().rstrip("…"))
     for start in (0, *(found.end() for found in _PARTS.finditer(word))):
         literal = _literal().match(word, start)
-        if literal is not None and _is_body(literal[0], word[literal.end() :]):
+        if literal is not None and not is_placeholder(word[start:]) and _is_body(literal[0], word[literal.end() :]):
             yield Hit(end - len(word) + start, end, "cut-off")
             return
     url = _IN_URL.search(word)
@@ -185,8 +185,10 @@ _NO_SECRET = regex(
 _PART = regex(r"[^A-Za-z0-9]+")
 
 _ID = regex(
-    r"\b(?:\w{0,40}id|hash|commit|digest|sha\w{0,20}|integrity|version|etag|fingerprint|recipient|peer|nonce"
-    r"|(?:\w{0,20}(?:cache|public|publishable|restore|idempotency)|from|with|hit)[_ -]?keys?)s?[\"']?\s{0,8}[:=#]?\s{0,8}[\"']?\Z",
+    r"\b(?:\w{0,40}id|hash|commit|digest|sha\w{0,20}|integrity|version|etag|fingerprint|recipient|peer|nonce|cursor"
+    r"|(?:cursor|page|pagination|sync|continuation)[_ -]?token"
+    r"|(?:\w{0,20}(?:cache|public|publishable|restore|idempotency)|from|with|hit)[_ -]?keys?)s?"
+    r"[\"']?\s{0,8}[:=#]?\s{0,8}[\"']?\Z",
     re.I,
 )
 
@@ -207,7 +209,8 @@ def unfinished(hits: Callable[[str], list[Hit]], end: str) -> Iterator[Hit]:
                 if hit.kind == "private-key"
                 else end[hit.start : stop]
             )
-            if is_placeholder(part) or is_expression(part) or is_identifier(part):
+            name = part.rstrip(",;")
+            if is_placeholder(name) or is_expression(name) or is_identifier(name):
                 continue
             if hit.start < stop and (_is_part(part) if hit.end > stop else is_random(part)):
                 yield hit._replace(end=stop)

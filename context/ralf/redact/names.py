@@ -35,15 +35,22 @@ _SHORT = "pw psk otp dsn totp mnemonic salt pepper".split()
 _CONTAINERS = "p12 pfx pkcs12 keystore keytab jks".split()
 """Names of files that hold keys, where what they hold stands in the text as base64."""
 
+
 # what secrets are called in the languages that most people write; English is in the stems
-_PASSWORDS, _FOREIGN_SECRETS = (
-    frozenset(word for row in rows("languages") for word in row[column].split(", ")) for column in (1, 2)
-)
+def _called(column: int) -> frozenset[str]:
+    """The words of a column, those of several parts also as a key of a file has them: `clave_api`."""
+    words = [word for row in rows("languages") for word in row[column].split(", ") if word]
+    return frozenset(word.replace(" ", sign) for word in words for sign in " _-")
+
+
+_PASSWORDS, _FOREIGN_SECRETS, PINS = _called(1), _called(2), _called(3) | {"pin"}
+
+FOREIGN = _PASSWORDS | _FOREIGN_SECRETS | PINS
 
 PASSWORDS = frozenset(("passw", "passphrase", "passcode", "pwd", "pass", "pw", "psk", *_PASSWORDS))
 """Stems of what a person may have chosen."""
 
-_OWN = (*_SHORT, *_CONTAINERS, *sorted(_PASSWORDS | _FOREIGN_SECRETS, key=lambda word: (-len(word), word)))
+_OWN = (*_SHORT, *_CONTAINERS, *sorted(FOREIGN, key=lambda word: (-len(word), word)))
 
 STEM = regex(rf"(?<![a-zà-ÿ])(?:{any_of(_OWN)})(?![a-zà-ÿ])|{any_of(_STEMS)}|pw(?![a-z])")
 
@@ -115,7 +122,11 @@ def kind_of_title(title: str) -> str:
     """What a title, or a name as it is written, calls its value: the kind of a secret, "" where that is none."""
     low = "_".join(title.strip(" `*\"'").lower().split())
     stems = list(STEM.finditer(low.replace("_", " ") if not low.isascii() else low))
-    return kind_of(low, stems[-1][0]) if stems and len(low) <= LONGEST_NAME else ""
+    return (
+        kind_of(low.replace(" ", "_") if low.isascii() else low, stems[-1][0])
+        if stems and len(low) <= LONGEST_NAME
+        else ""
+    )
 
 
 @lru_cache(4096)
@@ -125,6 +136,8 @@ def kind_of(name: str, stem: str) -> str:
     "weak" is the kind of names that say little: what they name is a secret only where it looks random.
     """
     plain = name.strip("-._")
+    if stem in PINS:
+        return "pin"
     if stem in _FOREIGN_SECRETS:
         return "secret"
     if stem == "key":

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ralf.redact import assignments, commands, keys, names, rules, tables, values, vendors
+from ralf.redact import assignments, commands, keys, labels, names, rules, tables, values, vendors
 from ralf.redact.engine import Expression, Hit, Text, Words
 from ralf.redact.marks import MARKER, Known, Span, marked, merged
 from ralf.text.frozen import replace
@@ -38,6 +38,7 @@ class _Names:
     def find(self, text: Text, there: Collection[str]) -> Iterator[Hit]:
         stems = list(names.stems_of(text.low, there))
         yield from assignments.find(text, stems)
+        yield from labels.find(text, stems)
         yield from tables.find_in_tables(text.raw, [stem.start() for stem in stems])
 
 

@@ -7,13 +7,14 @@ from itertools import pairwise
 
 from ralf.redact.assignments import is_in_cell
 from ralf.redact.engine import Hit, Place, Text
+from ralf.redact.labels import MARKS, is_labelled
 from ralf.redact.names import kind_of_title
 from ralf.redact.values import is_placeholder
 from ralf.text.patterns import regex
 
-_NAME = regex(r"(?=[^\n]{1,40}\Z)[^\W\d][\w.:'\u2019-]*(?: [\w.:'\u2019-]+){0,2}\Z")
+_NAME = regex(rf"(?=[^\n]{{1,40}}\Z)[^\W\d](?:[\w.:'\u2019-]|{MARKS})*(?: (?:[\w.:'\u2019-]|{MARKS})+){{0,3}}\Z")
 
-_HEAD = regex(r"[\w .|,;\t\"'`*\r-]*")  # names and what parts them: most lines have something else
+_HEAD = regex(rf"(?:[\w .|,;\t\"'`*\r-]|{MARKS})*")  # names and what parts them: most lines have something else
 
 _RULE = regex(r"[-+=|: \t]+\Z")
 
@@ -82,7 +83,8 @@ def _below(text: str, start: int, separator: int, columns: int, kinds: dict[int,
                 break
             for column, kind in kinds.items():
                 first, last = cells[column]
-                if first < last and is_in_cell(text[first:last], kind):
+                value = text[first:last]
+                if first < last and (is_in_cell(value, kind) or is_labelled(value, kind)):
                     yield Hit(first, last, "key" if kind == "weak" else kind)
         start = end + 1
     return start

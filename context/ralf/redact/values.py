@@ -40,7 +40,8 @@ def is_sample(token: str) -> bool:
 # ---- what only stands for a value, or is none ----
 
 _PLACEHOLDER = regex(
-    r"[<{\[(]|\$(?:[({A-Za-z_]|[0-9@*#]\Z)|%[({A-Za-z]?s?\b|%\(|@[A-Z]|\*{3}|![A-Za-z]+\Z|![A-Z]"  # <key>, ${KEY}, %s, !Ref
+    r"[<{\[(]|\$(?:[({A-Za-z_]|[0-9@*#]\Z)|%[({A-Za-z]?s?\b|%\(|@[A-Z]|\*{3}|![A-Za-z]+\Z|![A-Z]"
+    # <key>, ${KEY}, %s, !Ref
     r"|(?:none|null|nil|undefined|true|false|todo|tbd)\b|(?:process|os|env|self|this|config|secrets?|settings)\."
     r"|(?:var|local|data|module|each|random_\w{1,30}|tls_\w{1,30}|aws_\w{1,60}|google_\w{1,60}|azurerm_\w{1,60})\.\w"
     r"|(?:sha[0-9]{1,3}|md5)[-:]|(?:arn|vault|ref|file|env|gsm|ssm|gcp|aws|azure|keyvault|secret|op|enc)[:\[(]|//"
@@ -211,8 +212,10 @@ _IDENTIFIER = regex(
 
 def is_identifier(value: str) -> bool:
     """Whether a value is a name of code, `user_id2`, or an id as services write them: a UUID."""
-    return _IDENTIFIER.match(value) is not None or UUID.match(value) is not None
+    return _IDENTIFIER.match(value) is not None or _NUMBERED.match(value) is not None or UUID.match(value) is not None
 
+
+_NUMBERED = regex("[a-z]{5,20}[0-9]{1,2}\\Z")
 
 _SIGNS = regex(r"[!@#$%^&*?+=]")
 
@@ -257,6 +260,14 @@ def is_foreign(value: str) -> bool:
     if told >= len("123456") or (told and digits):
         return STEM.search(value) is None and not _ASKS.search(value)
     return digits and any(character.isalpha() and not character.isascii() for character in value)
+
+
+_LETTERS = regex("[^\\W\\d_]+\\Z")
+
+
+def is_foreign_word(value: str) -> bool:
+    """Whether a value has only letters, some of no Latin alphabet: as a password it looks like a word of prose."""
+    return not value.isascii() and not any(map(str.isdigit, value)) and not any(map(_SIGNS.match, value))
 
 
 _ASKS = regex("请|請|入力|输入|输入|введите|입력")
