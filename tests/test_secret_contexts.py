@@ -466,6 +466,11 @@ def test_a_sentence_tells_a_password_in_the_words_of_its_language(text: str) -> 
         "DB_PASSWORD 7c9e6679f7425d3a   2h ago\n",
         'kind: Secret\nmetadata:\n  name: db-password\n  resourceVersion: "184467"\n',
         "01HQ3K9V8X7Z2M4N6P8R0S1T2V",
+        "Das Passwort für user2 wurde zurückgesetzt.",
+        "PIN 123456 used in docs",
+        '# token\nname = "build-linux-x64"',
+        "<tr><th>Password</th></tr><tr><td>min. 12 chars</td></tr>",
+        "ok github.com/x/y/token2 0.012s",
         "Cache restored from key: linux-pip-3.11-7d865e959b2466918c9863afca942d0fb89d7c9a",
     ],
 )

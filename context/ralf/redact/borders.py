@@ -179,7 +179,7 @@ _PIPED = regex(
 )
 
 _NO_SECRET = regex(
-    r"[a-z]{2,12}_[A-Za-z0-9]+\Z|.*\.[a-z][a-z0-9]{0,4}\Z|[0-9a-f]+\Z|[0-9A-F]+\Z"
+    r"[a-z]{2,12}_[A-Za-z0-9]+\Z|[a-z]{1,12}-[0-9a-f]+\Z|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z|.*\.[a-z][a-z0-9]{0,4}\Z|[0-9a-f]+\Z|[0-9A-F]+\Z"
 )  # call_…; a file; a hash
 
 _PART = regex(r"[^A-Za-z0-9]+")
@@ -209,8 +209,8 @@ def unfinished(hits: Callable[[str], list[Hit]], end: str) -> Iterator[Hit]:
                 if hit.kind == "private-key"
                 else end[hit.start : stop]
             )
-            name = part.rstrip(",;")
-            if is_placeholder(name) or is_expression(name) or is_identifier(name):
+            name = part.rstrip(",;.:)?!")
+            if name.isalpha() or is_placeholder(name) or is_expression(name) or is_identifier(name):
                 continue
             if hit.start < stop and (_is_part(part) if hit.end > stop else is_random(part)):
                 yield hit._replace(end=stop)

@@ -16,9 +16,13 @@ from ralf.redact.values import (
     NOTHING,
     RANDOM,
     TOLD,
+    UUID,
     is_expression,
+    is_identifier,
     is_mixed,
     is_random,
+    is_technical,
+    is_term,
     strength,
 )
 from ralf.text.patterns import regex
@@ -37,7 +41,7 @@ _OPEN = "[\"'`*_(\\[\u00ab\u300c\u300e\u201c\u201e\uff08\u3010]"
 
 _FORM = regex(
     rf"{_WORD}{{0,8}}?[\"'`*_\u00bb\u300d\u201d]{{0,3}}(?:[ ]?[(\uff08][^()\uff08\uff09\n]{{1,30}}[)\uff09])?"
-    rf"(?:(?:[ ]{_WORD}{{1,20}}){{0,4}}?"
+    rf"(?:(?P<between>(?:[ ]{_WORD}{{1,20}}){{0,4}}?)"
     rf"(?:(?P<sign>[ \t]*(?:[:\uff1a=\uff1d\u2192]|->)[ \t*_\u200e\u200f]*(?:\r?\n[ \t]*){{0,2}})"
     rf"|[ ]?(?P<said>{_COPULA})(?:[ ]?[:\uff1a])?[ ]*(?=[ \"'`(\u300c\u201c\u00ab!-~]))"
     rf"|(?P<cell>[ ]{{0,40}}\|[ ]{{0,40}}|</(?:t[hd]|dt|b|strong|label|span)>\s{{0,20}}:?\s{{0,4}}<[a-z]{{1,12}}>)"
@@ -103,12 +107,16 @@ def _behind(raw: str, low: str, start: int, form: re.Match[str], kind: str, *, f
         return None
     if form["below"] and not _BULLET.match(low, line, start):
         return None
+    if kind == "pin" and form["near"] and not form["open"] and raw[start : form.end()].isascii():
+        return None
     sure = not form["near"] or bool(form["open"])
-    hit = _value(raw, place, kind, sure=sure, said=bool(form["said"]))
+    hit = _value(raw, place, kind, sure=sure, said=bool(form["said"] or form["between"]))
     if hit is None and foreign and not form["cell"]:  # the words between them differ by language
         following = _NEXT_WORDS.match(raw, form.start(), form.start() + _LONGEST_LINE)
         for found in re.finditer(r"[^\s]+", following[0]) if following else ():
             hit = _value(raw, form.start() + found.start(), kind, sure=False, said=True)
+            if hit is not None and is_identifier(raw[hit.start : hit.end]):
+                hit = None
             if hit is not None:
                 break
     return hit
@@ -131,12 +139,19 @@ def is_labelled(value: str, kind: str) -> bool:
     """Whether a value is a secret that nothing but its label parts from others: in a cell, behind a colon."""
     if kind == "pin" and _PIN.match(value):
         return True
+    if " " in value or ((other := _WITHOUT_SPACES.search(value)) and other.start() < len("012345")):
+        return False
     if not value or value.isalpha() or value.isdigit() or strength(value) == NOTHING or is_expression(value):
         return False
     if kind in ("password", "pin"):
+        if strength(value) >= TOLD:
+            return True
         letters, digits = sum(map(str.isalpha, value)), sum(map(str.isdigit, value))
-        chosen = letters > 1 and digits and len(value) >= len("tiger7") and not value.startswith(("/", "http"))
-        return strength(value) >= TOLD or bool(chosen and (digits > 1 or not value.isidentifier()))
+        if letters < 2 or not digits or len(value) < len("tiger7") or value.startswith(("/", "http")):
+            return False
+        return not is_technical(value) and (digits > 1 or not value.isidentifier())
+    if UUID.match(value) or is_term(value):
+        return False
     return strength(value) == RANDOM or (strength(value) == TOLD and len(value) > len("01234567"))
 
 

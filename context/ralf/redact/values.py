@@ -46,7 +46,7 @@ _PLACEHOLDER = regex(
     r"|(?:var|local|data|module|each|random_\w{1,30}|tls_\w{1,30}|aws_\w{1,60}|google_\w{1,60}|azurerm_\w{1,60})\.\w"
     r"|(?:sha[0-9]{1,3}|md5)[-:]|(?:arn|vault|ref|file|env|gsm|ssm|gcp|aws|azure|keyvault|secret|op|enc)[:\[(]|//"
     r"|(?:op|vault|ref\+[a-z]+|aws-?[a-z]+|gcp-?[a-z]+|g?sm|secrets?|keyring|doppler|infisical|bws)://|@[a-z.]+\(|your|insert|replace|changeme|change[-_]|placeholder|redact"
-    r"|[\^~<>=]*v?[0-9]+(?:\.[0-9x*]+)+(?:(?:[-+.]|a|b|rc)[a-z0-9.]{1,20})?(?:[\s,;]|\Z)"  # a version
+    r"|[\^~<>=]*v?[0-9]+(?:\.[0-9x*]+)+(?:(?:[-+.]|a|b|rc|m?s)[a-z0-9.]{0,20})?(?:[\s,;]|\Z)"  # a version
     r"|(?:workspace|npm|link|portal|catalog):"  # of a package
     r"|/[\^\[(\\]|\^[^\s]*\$\Z"  # a regular expression
     r"|hk(?:lm|cu|cr|ey_[a-z_]{4,20})[\\:]|[a-z]:\\"  # a key of the registry, a path
@@ -215,7 +215,18 @@ def is_identifier(value: str) -> bool:
     return _IDENTIFIER.match(value) is not None or _NUMBERED.match(value) is not None or UUID.match(value) is not None
 
 
-_NUMBERED = regex("[a-z]{5,20}[0-9]{1,2}\\Z")
+_NUMBERED = regex(r"(?:[A-Za-z]{1,20}[-/])*[A-Z]?[a-z]{4,20}[0-9]{1,2}\Z")
+
+
+def is_technical(value: str) -> bool:
+    """Whether a value is a term of the field: `AES-256`, `sha256`."""
+    return _TECHNICAL.match(value) is not None
+
+
+def is_term(value: str) -> bool:
+    """Whether a value is a term of the field, `AES-256`, or words in lower case that signs join: `build-linux-x64`."""
+    return is_technical(value) or _LABEL.match(value) is not None
+
 
 _SIGNS = regex(r"[!@#$%^&*?+=]")
 
