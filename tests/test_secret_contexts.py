@@ -443,6 +443,8 @@ def test_a_label_and_its_value_are_joined_the_same_way_in_every_language(form: s
     "text",
     [
         "密码是Tiger#4821",
+        "Salasanasi on Tiger#4821",
+        "> **Пароль**\n> Tiger#4821",
         "पासवर्ड tiger!4821Q है",
         "Şifre şudur: tiger!4821Q",
         "Das Passwort für den Server ist tiger!4821Q.",
@@ -468,6 +470,7 @@ def test_a_sentence_tells_a_password_in_the_words_of_its_language(text: str) -> 
         "01HQ3K9V8X7Z2M4N6P8R0S1T2V",
         "Das Passwort für user2 wurde zurückgesetzt.",
         "PIN 123456 used in docs",
+        "암호화 알고리즘: AES-256-GCM",
         '# token\nname = "build-linux-x64"',
         "<tr><th>Password</th></tr><tr><td>min. 12 chars</td></tr>",
         "ok github.com/x/y/token2 0.012s",

@@ -56,6 +56,8 @@ STEM = regex(rf"(?<![a-zà-ÿ])(?:{any_of(_OWN)})(?![a-zà-ÿ])|{any_of(_STEMS)}
 
 _ALONE = frozenset(_OWN)
 
+_ENDS_VARY = 6  # letters of a word behind which the ending of a case stands, too: `salasanasi`
+
 _NAMING = frozenset((*_STEMS, *_OWN))
 
 WORDS = tuple(_NAMING)
@@ -107,7 +109,7 @@ def stems_of(low: str, there: Collection[str]) -> Iterator[re.Match[str]]:
         if found[0] in _ALONE:
             before, behind = low[found.start() - 1 : found.start()], low[found.end() : found.end() + 1]
             if (before.isalpha() and before < "\u0250" and found[0] != "pw") or (
-                behind.isalpha() and behind < "\u0250"
+                behind.isalpha() and behind < "\u0250" and not (found[0] in _PASSWORDS and len(found[0]) >= _ENDS_VARY)
             ):
                 continue
         yield found

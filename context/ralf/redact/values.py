@@ -51,6 +51,7 @@ _PLACEHOLDER = regex(
     r"|/[\^\[(\\]|\^[^\s]*\$\Z"  # a regular expression
     r"|hk(?:lm|cu|cr|ey_[a-z_]{4,20})[\\:]|[a-z]:\\"  # a key of the registry, a path
     r"|pk[_-](?:live|test)_|age1[02-9ac-hj-np-z]{20}"  # a public key
+    r"|(?:aes|des|rsa|ecdsa|hmac|sha|chacha)[-_]?[0-9]{1,4}(?:[-_][a-z0-9]{2,8}){0,3}\Z"  # an algorithm
     r"|data:|ivborw0kggo|/9j/4aa|r0lgod|phn2zy"  # an image
     r"|-----begin (?:[a-z]{2,4} )?(?:public|cert)|[12][0-9]{3}-[01][0-9]-[0-3][0-9]"
     r"|projects/[\w-]{1,40}/secrets/|ssh-(?:rsa|ed25519) |AAAA[BCE]3NzaC1"
