@@ -193,7 +193,7 @@ def made(tmp_path: Path) -> Path:
 @pytest.mark.ci
 def test_show_is_rendered_at_a_terminal_as_wide_as_it_is_and_its_source_printed_with_plain(made: Path) -> None:
     shown = at_a_screen(made, "show", "tide", "--no-pager")
-    assert "\x1b[1;35mDEC-001\x1b[0m: Call __init__ with *args, see <promise>x</promise>" in shown
+    assert "\x1b[1;35mDEC-001\x1b[0m (user): Call __init__ with *args, see <promise>x</promise>" in shown
     assert "\x1b[1mDecisions in force\x1b[0m" in shown and "## " not in shown and "\x1b[35ma\x1b[0m" in shown
     lines = re.sub(r"\x1b\[[0-9;]*m", "", shown).splitlines()
     assert 90 < max(map(len, lines)) <= 100
@@ -205,9 +205,11 @@ def test_show_is_rendered_at_a_terminal_as_wide_as_it_is_and_its_source_printed_
 @pytest.mark.ci
 def test_no_color_and_a_dumb_terminal_get_the_same_words_without_escape_sequences(made: Path) -> None:
     shown = at_a_screen(made, "show", "tide", "--no-pager", NO_COLOR="1")
-    assert "\x1b" not in shown and "## " not in shown and "  • DEC-001: Call __init__" in shown and "`a`" in shown
+    assert (
+        "\x1b" not in shown and "## " not in shown and "  • DEC-001 (user): Call __init__" in shown and "`a`" in shown
+    )
     status, dumb = storekit.on_a_terminal(made, "show", "tide", "--no-pager", TERM="dumb")
-    assert status == 0 and "\x1b" not in dumb and "  • DEC-001: Call __init__" in dumb
+    assert status == 0 and "\x1b" not in dumb and "  • DEC-001 (user): Call __init__" in dumb
 
 
 @pytest.mark.ci

@@ -547,6 +547,15 @@ def test_an_expression_with_shared_beginnings_matches_like_plain_alternatives() 
     assert quick.findall(text) == plain.findall(text)
 
 
+@pytest.mark.parametrize("depth", range(4))
+def test_a_manifest_of_kubernetes_is_read_within_json_at_any_depth(depth: int) -> None:
+    value = "SEtwSjlpd1YyJXIj"
+    text = f"kind: Secret\nmetadata:\n  name: db\ndata:\n  user: {value}\nstringData:\n  more: {value}\n"
+    for _ in range(depth):
+        text = json.dumps({"out": text})
+    assert value not in REDACTOR.text(text)
+
+
 # ---- planted ----
 
 

@@ -12,6 +12,8 @@ _LINE_BREAK = regex(r"\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 
 _TAGS = {"": "", "human-edit": "by hand"}
 
+_OWN = frozenset(("user", "agent", "human-edit"))
+
 
 def name(text: str) -> str:
     """A path or label as it is, but for a line break, which would begin a line of its own."""
@@ -26,11 +28,16 @@ def tag(origin: str) -> str:
     return f" ({said})" if said else ""
 
 
-def bullet_of(item: Decision) -> str:
-    """A decision with its reasons, on a line."""
+def bullet_of(item: Decision, *, in_file: bool = False) -> str:
+    """A decision with its reasons, on a line.
+
+    in_file  of a document, whose front matter says what is this user's and what their agent's: the bullet does not
+    """
     by = f" by {item.superseded_by}" if item.superseded_by else ""
     label = name(item.id if item.status == "active" else f"{item.id} [{item.status}{by}]")
-    label += f" ({name(str(item.extra.get('by', '')))}, another clone)" if item.origin == "clone" else tag(item.origin)
+    label += f" ({name(str(item.extra.get('by', '')))}, another clone)" if item.origin == "clone" else ""
+    if item.origin != "clone" and not (in_file and item.origin in _OWN):
+        label += tag(item.origin)
     parts = [f"{label}: {prose(item.decision)}"]
     why = "Came of it" if item.status == "done" else "Because"
     parts += [f"{why}: {prose(item.rationale)}"] if item.rationale else []

@@ -97,7 +97,7 @@ _SECRET = regex(r"kind[\"\\]*:\s*[\"\\]*Secret(?![A-Za-z])")
 
 _DOCUMENT = regex(r"(?m:^---[ \t]*$)|(?<!\\)\\++n---\\++n")
 
-_DATA = regex(r"(?:(?<![A-Za-z])|string)[dD]ata[\"\\]*:(?=\s|\\|\{)")
+_DATA = regex(r"(?:(?<![A-Za-z])|(?<=\\n)|string)[dD]ata[\"\\]*:(?=\s|\\|\{)")
 
 _ENTRY = regex(  # of YAML or JSON: how far it is indented, and its value
     r"(?:[ \t]|\{|,)*+(?:\r?\n|\\+n|(?<=[{,\s]))(?:[ \t]*[0-9]{1,6}[→\t|:])?([+-]?[ \t]*)"

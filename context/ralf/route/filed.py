@@ -60,5 +60,5 @@ def _listed(decisions: Sequence[Decision], most: int) -> Iterator[str]:
 @by_identity
 def _line_of(item: Decision) -> tuple[str, int]:
     """The line of a decision, and its tokens."""
-    line = f"{bullet_of(item)}\n"
+    line = f"{bullet_of(item, in_file=True)}\n"
     return shown(line), tokens.estimate(line)

@@ -56,7 +56,7 @@ def _read(heading: str, lines: Sequence[str], base: RouteContext) -> Carried:
     """What the lines of one of our sections say."""
     if heading == HEADING:
         return handover_reading.parse("\n".join(lines), handed_over(base))
-    entries = {item.id: bullet_of(item).removeprefix("- ").rstrip() for item in base.active_decisions}
+    entries = {item.id: bullet_of(item, in_file=True).removeprefix("- ").rstrip() for item in base.active_decisions}
     carried = replace(base.carried, last=None)
     return replace(carried, kept=tuple(handover_reading.listed("\n".join(lines), carried, entries)))
 
