@@ -167,6 +167,7 @@ def test_a_section_of_another_version_is_replaced(tree: Path, root: Path, run: R
     assert prompt.read_text() == PROMPT
 
 
+@pytest.mark.ci
 def test_uninstalling_one_of_two_projects_of_a_tree_leaves_the_other_its_prompts(
     tree: Path, root: Path, run: Run
 ) -> None:

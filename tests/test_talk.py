@@ -213,6 +213,7 @@ def test_nothing_at_all_is_an_empty_talk():
     assert (talk.last, talk.entries, [type(entry) for entry in Session().said("x").talk.entries]) == (None, [], [Said])
 
 
+@pytest.mark.ci
 def test_a_session_of_many_tiny_messages_is_read_in_one_pass():
     def spent(count: int) -> float:
         entries = [Message(id=str(number), at="", line=number, text="a", parent="p") for number in range(count)]
