@@ -134,7 +134,8 @@ def gc(age: str, dry_run: bool, root: str | None, as_json: bool) -> None:
     if dry_run:
         click.echo(f"would drop {freed}; {left}")
         return
-    check_person(projects.find(root).folder, "nothing was dropped", f"ralf gc --evidence-older-than {age}")
+    command = f"ralf gc --evidence-older-than {age}"
+    check_person(projects.find(root).folder, "nothing was dropped", command, answers=True)
     if not click.confirm(f"Drop {freed}? This cannot be undone", err=True):
         raise click.UsageError("nothing was dropped")
     report = drop_evidence(age, remove=True, root=root)

@@ -25,18 +25,19 @@ def author() -> str:
     return "user" if is_person() else "agent"
 
 
-def check_person(where: Path | str, what: str, command: str) -> None:
+def check_person(where: Path | str, what: str, command: str, *, answers: bool = False) -> None:
     """UsageError unless a person has typed this command: no agent may do what it does.
 
     where    the path or name that it is about
     what     what is not done now, such as "nothing was accepted"
     command  what a person types to have it done
+    answers  whether they are asked something: their keyboard answers then, not a program
     """
     from ralf.errors import UsageError
 
-    if is_person():
+    if is_person() and (not answers or sys.stdin.isatty()):
         return
-    variable = environment.agent() or ("RALF_LEASE" if environment.lease() else "")
+    variable = environment.agent()
     because = f"an agent runs this (${variable} is set)" if variable else "no person is at a terminal here"
     raise UsageError(where, f"{what}: {because}", f"type it yourself, in a terminal of your own: {command}")
 

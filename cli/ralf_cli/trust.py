@@ -61,7 +61,8 @@ def trust(name: str | None, root: str | None, as_json: bool) -> None:
         for one in found:
             click.echo(f"{one.kind} {one.name}: not written by your ralf:")
             _show(one.text)
-    check_person(project.folder, "nothing was accepted", " ".join(filter(None, ["ralf context trust", name])))
+    command = " ".join(filter(None, ["ralf context trust", name]))
+    check_person(project.folder, "nothing was accepted", command, answers=True)
     if streams and click.confirm(
         "Did your own ralf write these records? Then they speak as you", default=False, err=True
     ):

@@ -455,5 +455,5 @@ def _changed(base: Mapping[str, str], found: Mapping[str, str]) -> dict[str, str
     confidence out of a bullet has not said that there are none.
     """
     names = dict.fromkeys((*(name for name in base if name not in ("uses", "confidence")), *found))
-    names.pop("origin", None)
+    names.pop("origin", None)  # whose an item is no file says
     return {name: found.get(name, "") for name in names if base.get(name, "") != found.get(name, "")}
