@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -214,6 +216,19 @@ def test_a_port_that_is_taken_is_an_error_with_a_hint(project: Project, server: 
     with pytest.raises(Busy) as error:
         Server(project.root, port=server[0].port)
     assert str(error.value).startswith(f"127.0.0.1:{server[0].port}: ") and error.value.hint
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [b"", b"GET / HTTP/1.1\r\nHost: 127", b"POST /nudge HTTP/1.1\r\nHost: {host}\r\nContent-Length: 9\r\n\r\nse"],
+)
+def test_requests_that_were_never_finished_keep_nobody_out(client: Client, begun: bytes) -> None:
+    begun = begun.replace(b"{host}", b"127.0.0.1:%d" % client.port)
+    with ExitStack() as open_:
+        for _ in range(100):
+            half = open_.enter_context(socket.create_connection(("127.0.0.1", client.port)))
+            half.sendall(begun)
+        assert client.get("/").status == 200
 
 
 @pytest.mark.ci

@@ -247,6 +247,7 @@ def nudge(text: str, session: str | None, route: str | None, sender: str, root: 
     """
     from ralf import project as projects
     from ralf_cli.output import emit_json
+    from ralf_cli.person import author
     from ralf_integrations import inbox
 
     if session is None and route is None:
@@ -255,7 +256,7 @@ def nudge(text: str, session: str | None, route: str | None, sender: str, root: 
         raise click.UsageError("name the session or the route, not both")
     project = projects.find(root)
     found = _sessions(session, route, root)
-    sent = [{"session": one, "id": inbox.send(project, one, text, sender=sender)} for one in found]
+    sent = [{"session": one, "id": inbox.send(project, one, text, sender=sender, by=author())} for one in found]
     if as_json:
         emit_json(sent)
     else:

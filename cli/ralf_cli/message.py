@@ -45,6 +45,7 @@ def message(
     """
     from ralf import project as projects
     from ralf_cli.output import emit_json, fields_of, say
+    from ralf_cli.person import author
     from ralf_integrations import agent_messages
 
     project = projects.find(root)
@@ -54,14 +55,14 @@ def message(
             emit_json([fields_of(one) for one in found])
         elif found:
             for one in found:
-                click.echo(f"from {one.sender}, {one.sent}:\n{one.text}")
+                click.echo(f"from {one.origin}, {one.sent}:\n{one.text}")
         else:
             say("no message waits")
         return
     if summary is None:
         raise click.UsageError('say what it is about: ralf message AGENT "SUMMARY"')
     made = agent_messages.compose(project, summary, facts=facts, artifacts=artifacts, action=action, sender=sender)
-    receiver, id_ = agent_messages.send(project, agent, made)
+    receiver, id_ = agent_messages.send(project, agent, made, by=author())
     if as_json:
         emit_json({"to": receiver, "id": id_, **fields_of(made)})
     else:

@@ -190,7 +190,8 @@ def edit(
 def _edited(ctx: click.Context, id_: str, root: str | None) -> TaskState:
     """The task after a person has edited its file."""
     from ralf.errors import Damaged, NotFound
-    from ralf.tasks import store
+    from ralf.tasks import editing, store
+    from ralf_cli.person import is_person
     from ralf_cli.terminal import complain
     from ralf_cli.writing import check_editor, run_editor
 
@@ -202,11 +203,14 @@ def _edited(ctx: click.Context, id_: str, root: str | None) -> TaskState:
     while True:
         run_editor(state.path, again)
         try:
-            return store.get(state.task.id, root=root)
+            state = store.get(state.task.id, root=root)
         except Damaged as error:
             complain(str(error), f"mend the file: {again}")
             if not (sys.stdin.isatty() and click.confirm("Edit it again?", default=True, err=True)):
                 ctx.exit(4)
+        else:
+            accepts = state.has_edited_verify and is_person()
+            return editing.edit(state.task.id, verify=state.task.verify, root=root) if accepts else state
 
 
 @click.command(short_help="Split a task into parts that follow each other.")

@@ -195,7 +195,9 @@ def _work(state: TaskState) -> Iterator[tuple[str, str]]:
     if task.checkpoint:
         yield "checkpoint", "hand over and end when it is done: a fresh agent goes on"
     if task.verify:
-        yield "verify", task.verify
+        again = f"; accept it: ralf task edit {task.id} --verify 'COMMAND'"
+        edited = state.has_edited_verify and not state.is_foreign
+        yield "verify", task.verify + f"  (not run: an edit of the file changed it{again})" * edited
     if state.progress:
         yield "progress", f"{state.progress}  ({_at(state.progress_at)})"
 

@@ -128,17 +128,18 @@ def _check_copies(project: Project, given: str) -> None:
 # ---- sending ----
 
 
-def send(project: Project, agent: str, message: Message, *, key: str = "") -> tuple[str, str]:
+def send(project: Project, agent: str, message: Message, *, by: str = "agent", key: str = "") -> tuple[str, str]:
     """Leave a message in an agent's inbox; whose inbox that is, and the message's id. Durable when this returns.
 
     agent  a session's id, or at least its first 4 characters; a route on which one session works; or a name by which a
            loop calls an agent (`RALF_AGENT`), which need not run yet
+    by     `user` or `agent`: who sends it
     key    a message of the same key to the same agent is left once
 
     Raises UsageError (no such name, several sessions), Busy, OSError.
     """
     receiver = receiver_of(project, agent)
-    return receiver, inbox.send(project, receiver, message.render(), sender=message.sender, key=key)
+    return receiver, inbox.send(project, receiver, message.render(), sender=message.sender, by=by, key=key)
 
 
 def receiver_of(project: Project, agent: str) -> str:

@@ -30,6 +30,7 @@ _ID, _SHORT = "notice-", 8  # how ids begin, and how many characters behind that
 _VERSION = 1
 _LONGEST_NAME = 100  # characters of a session's or sender's name
 _MOST_TRIES = 100  # each means that another sender or hook has got on
+_NO_TAG = str.maketrans("()", "  ")  # a name says nothing of who gives it
 _HEAD = "Notices to this session that were waiting:\n"
 
 
@@ -39,14 +40,22 @@ class Notice:
 
     id      unique in its inbox
     sent    ISO 8601
-    sender  who sent it, in a few words
+    sender  who sent it, in a few words that it gives itself
     text    what it says, redacted
+    by      who that is: `user`, `agent`, or "" for ralf itself
     """
 
     id: str
     sent: str
     sender: str
     text: str
+    by: str = ""
+
+    @property
+    def origin(self) -> str:
+        """Who sent it, in words: its own name of itself, and whether that is a person or an agent."""
+        name = one_line(self.sender).translate(_NO_TAG) or "unknown"
+        return f"{name} ({self.by})" if self.by else name
 
 
 def stream_of(session: str) -> str:
@@ -54,11 +63,12 @@ def stream_of(session: str) -> str:
     return f"{_PREFIX}{cleaning.slug(session)}"
 
 
-def send(project: Project, session: str, text: str, *, sender: str, key: str = "") -> str:
+def send(project: Project, session: str, text: str, *, sender: str, by: str = "agent", key: str = "") -> str:
     """Leave a notice to a session, and return its id; durable when this returns.
 
     session  the client's id of it; whether anybody has ever seen it does not matter
     text     at most `LONGEST` characters
+    by       as in `Notice`
     key      a notice of the same key to the same session is left once, whoever sends it and how often
 
     Raises UsageError (no session, nothing said, too much said), Busy, OSError.
@@ -77,6 +87,7 @@ def send(project: Project, session: str, text: str, *, sender: str, key: str = "
         "session": redacted(_named(session)),
         "sender": redacted(trimmed(one_line(clean(sender)), _LONGEST_NAME)),
         "text": said,
+        "by": by,
     }
     project.prepare()
     for _ in range(_MOST_TRIES):
@@ -116,7 +127,7 @@ def forward(project: Project, name: str, session: str) -> int:
     """Move what waits under an agent's name into its session's inbox, each notice once; how many were moved."""
     named = waiting(project, name) if name != session else []
     for notice in named:
-        send(project, session, notice.text, sender=notice.sender, key=f"{name}:{notice.id}")
+        send(project, session, notice.text, sender=notice.sender, by=notice.by, key=f"{name}:{notice.id}")
     if named:
         deliver(project, name, named)
     return len(named)
@@ -164,7 +175,7 @@ told = rendered
 def _rendered(notice: Notice) -> str:
     text = "".join(f"  {line}".rstrip() + "\n" for line in notice.text.split("\n"))
     short = notice.id.removeprefix(_ID)[:_SHORT]
-    return f"- from {one_line(notice.sender) or 'unknown'}, {notice.sent} ({short}):\n{text}"
+    return f"- from {notice.origin}, {notice.sent} ({short}):\n{text}"
 
 
 def fitting(notices: Iterable[Notice], limit: int) -> list[Notice]:
@@ -181,7 +192,7 @@ def _waiting(entries: Iterable[Entry]) -> list[Notice]:
     notices: dict[str, Notice] = {}
     for id_, record in _records(entries):
         if record.get("kind") == "notice":
-            notice = Notice(id_, *(str(record.get(key, "")) for key in ("at", "sender", "text")))
+            notice = Notice(id_, *(str(record.get(key, "")) for key in ("at", "sender", "text", "by")))
             notices.setdefault(id_, notice)
         elif record.get("kind") == "delivered":
             for delivered in record.get("delivered", ()):

@@ -51,6 +51,17 @@ def test_a_task_that_has_forgotten_words_loses_them_or_is_named(user: User) -> N
     assert forgot.status == (1 if left else 0)
 
 
+def test_each_line_of_a_forgotten_text_is_gone_where_it_stands_alone_too(user: User) -> None:
+    lines = [f"the {color} gate opens at {NAME}{number}" for number, color in enumerate(("red", "blue", "green"))]
+    session = user.session()
+    session.runs("sh gates.sh", "\n".join(["begin", *lines, "Error: " + lines[1]]), failed=True)
+    session.answers("They open.")
+    user.does("checkpoint", "harbour", "--transcript", session.log)
+    assert user.files_holding(lines[2]) != []
+    user.does("forget", "harbour", "--text", "\n".join(lines), "--yes")
+    assert [path for line in lines for path in user.files_holding(line)] == []
+
+
 def test_a_forget_that_is_killed_is_completed_by_the_next(user: User) -> None:
     user.does("decide", "harbour", "Use SQLite")
     for number, place in enumerate((150, 400)):

@@ -114,6 +114,23 @@ def test_no_command_of_a_task_runs_before_a_person_has_allowed_it(user: User) ->
     assert user.task(id_)["evidence"]["state"] != "verified"
 
 
+def test_a_command_that_an_edit_of_the_file_brought_runs_only_after_it_was_accepted(user: User) -> None:
+    user.has_typed("init", "--verify-commands", "--yes")
+    ran, ids = user.project / "ran", [user.adds("Store the levels", "--verify", "true") for _ in range(2)]
+    for id_ in ids:
+        path = user.task_file(id_)
+        path.write_text(path.read_text().replace('verify: "true"', f'verify: "touch {ran}"'))
+        assert "not run" in user.does("task", "show", id_).out
+    user.does("task", "claim", ids[0])
+    user.does("task", "done", "stored", "--task", ids[0])
+    assert not ran.exists()
+    assert f"ralf task edit {ids[0]} --verify" in user.task(ids[0])["evidence"]["output"]
+    user.does("task", "edit", ids[1], "--verify", f"touch {ran}")
+    user.does("task", "done", "stored", "--task", ids[1])
+    assert ran.exists()
+    assert user.task(ids[1])["evidence"]["state"] == "verified"
+
+
 def test_a_completion_that_was_killed_anywhere_is_whole_or_did_not_happen_and_its_agent_completes_it(
     user: User,
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ralf.document.tree import to_tree
 from ralf.errors import NotFound, UsageError
-from ralf.maintenance.purge import Wording, is_telling, weight
+from ralf.maintenance.purge import LEAST, Wording, is_telling, weight
 from ralf.model import BODY, Decision, Tombstone
 from ralf.project import Project
 from ralf.route import history
@@ -103,11 +103,14 @@ class Target(NamedTuple):
 
 
 def of_text(route: str, text: str) -> Target:
-    """A text, whatever it is part of; UsageError where it is so short that it stands everywhere."""
+    """A text, whatever it is part of, and each line of it that is long enough to be told apart: records keep lines of
+    an output one by one. UsageError where it is so short that it stands everywhere.
+    """
     if weight(text) < LEAST_TEXT:
         what = f"a text to be forgotten has at least {LEAST_TEXT} letters or digits: it goes wherever it stands"
         raise UsageError(route, what, "name more of it")
-    return Target(Item(), Wording([text], within_words=True))
+    lines = [line for line in text.splitlines() if weight(line) >= LEAST]
+    return Target(Item(), Wording([text, *lines], within_words=True))
 
 
 def of_item(project: Project, route: str, label: str) -> Target:

@@ -72,7 +72,7 @@ def _git(top: Path, *words: bytes, given: bytes = b"") -> bytes:
     import subprocess  # loaded only to ask git
 
     for _, git in _folders(top / "file"):
-        if any((git / name).exists() and not (git / name).is_file() for name in ("HEAD", "index")):
+        if any((git / name).exists() and not (git / name).is_file() for name in ("HEAD", "config", "index")):
             raise Unreadable(f"{git}: holds no repository")
     try:
         done = ask(top, words, environment.of_a_model() | _ALONE, given)

@@ -16,6 +16,7 @@ from ralf.document.index import TASK_ORDER
 from ralf.document.state import State
 from ralf.errors import Claimed, DamagedTask, TaskNotFound, UsageError
 from ralf.project import Project
+from ralf.redact import redactor_for
 from ralf.tasks import folders, leases, origin, records
 from ralf.tasks.entries import Entries
 from ralf.tasks.model import Claim, Task, TaskList, TaskState
@@ -109,15 +110,27 @@ class Book:
             if "claim" in said and not recorded and not self.is_held(id_):
                 del said["claim"]
             hopeless = self._hopeless(id_) if status == "pending" else ()
+            task = records.task_of(row["tree"])
             return TaskState(
-                records.task_of(row["tree"]),
+                task,
                 self.path(path),
                 **said,
                 waits_for=self.waits(id_),
                 is_foreign=bool(is_foreign),
+                has_edited_verify=bool(task.verify) and self._has_edited_verify(id_, task.verify),
                 warnings=(*row["warnings"], *hopeless),
             )
         return None
+
+    def _has_edited_verify(self, id_: str, verify: str) -> bool:
+        """Whether an edit of a task's file gave it this `verify`, and no command of ralf has accepted it. In a tree
+        that its planner writes by hand an edit is as good as a command.
+        """
+        known = self.known(id_)
+        recorded = (known.tree or {}).get("verify", "")
+        if known.is_cut and verify != recorded:
+            verify = redactor_for(self.project).text(verify)
+        return (known.has_edited_verify or verify != recorded) and not self.project.owner.pinned
 
     def get(self, id_: str) -> TaskState:
         """A task; TaskNotFound."""

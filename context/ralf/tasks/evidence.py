@@ -41,7 +41,9 @@ MOST_FILES = 200
 
 _LARGEST = 32 << 20  # bytes of a file; a larger one is left out
 
-_FOREIGN = "verify: not run: git or an archive has changed the task's file since, and nobody has accepted it"
+_FOREIGN = "git or an archive has changed the task's file since, and nobody has accepted it"
+
+_EDITED = "an edit of the task's file changed it, and nobody has accepted it: ralf task edit {} --verify 'COMMAND'"
 
 _OURS = (".git", ".autonomous")  # folders that change by the hand of git, and of ralf itself
 
@@ -51,15 +53,14 @@ def verify(
     task: Task,
     context: RouteContext | None,
     *,
-    is_foreign: bool = False,
+    refusal: str = "",
     runs: bool = True,
 ) -> Evidence | None:
     """What says that a task is done; None where there is nothing to verify: no `verify:` and no edited file.
 
-    context     of the task's route, with all that its agent did; None for a route that has nothing yet
-    is_foreign  whether git or an archive brought the file as it is now: a pull may change the command of a task that
-                somebody has claimed, and a stranger's command never runs
-    runs        False: no command is run, whatever config.local.yaml allows
+    context  of the task's route, with all that its agent did; None for a route that has nothing yet
+    refusal  why its command is not run (`refusal_of`), whatever config.local.yaml allows
+    runs     False: no command is run, whatever config.local.yaml allows
 
     The command of `verify:` runs if config.local.yaml has `verify_commands: true`, else the last test run after the
     last edit counts, as the route's facts tell it. Holds no lock, and may take as long as the command does.
@@ -67,7 +68,7 @@ def verify(
     files, command = digests(project, edited(context)), task.verify.strip()
     if not command and not files:
         return None
-    settings, problem = (None, _FOREIGN) if is_foreign else _settings(project) if command and runs else (None, "")
+    settings, problem = (None, refusal) if refusal else _settings(project) if command and runs else (None, "")
     if command and settings is not None:
         found = _by_command(project, command, settings)
     else:
@@ -88,8 +89,17 @@ def of_completed(project: Project, state: TaskState) -> Evidence | None:
 
             context = get_context(route, root=project.root)
     with suppress(RalfError, OSError):
-        return verify(project, state.task, context, is_foreign=state.is_foreign)
+        return verify(project, state.task, context, refusal=refusal_of(state))
     return None
+
+
+def refusal_of(state: TaskState) -> str:
+    """Why the `verify:` command of a task is not run: a pull, an archive or a patch may have changed it, even while
+    somebody has claimed the task. "" where it may run.
+    """
+    if state.is_foreign:
+        return _FOREIGN
+    return _EDITED.format(state.task.id) if state.has_edited_verify else ""
 
 
 def has_failed(project: Project, task: Task, evidence: Evidence) -> bool:

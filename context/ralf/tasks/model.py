@@ -137,6 +137,7 @@ class TaskState:
     summary     what came of it, as whoever did it says; of a failed one `reason`
     waits_for   ids that keep it from being claimed: dependencies and what the plan puts before it
     is_foreign  git or an archive brought its file, and nobody has accepted it: it is never claimed
+    has_edited_verify  whether its `verify` came by an edit of its file, and nobody has accepted it: it is never run
     """
 
     task: Task = Task()
@@ -152,6 +153,7 @@ class TaskState:
     evidence: Evidence | None = None
     waits_for: tuple[str, ...] = ()
     is_foreign: bool = False
+    has_edited_verify: bool = False
     warnings: tuple[str, ...] = ()
 
     @property

@@ -24,6 +24,9 @@ MOST_CHANGES = 1_000
 
 _MOST_ATTEMPTS = 100  # that are told of a task; the stream has all
 
+BY_FILE = "file"
+"""The author of a record of an edit."""
+
 
 def digest_of(content: bytes) -> str:
     """What names the bytes of a task's file in a record."""
@@ -123,12 +126,14 @@ def body_of(kind: str, **values: Any) -> dict[str, Any]:
 class Known(Change):
     """What the records say of the file of a task: the last change of it, and
 
-    boot    in which run of the machine that was recorded, "" where nobody knows
-    order   the place of the task's first record: of tasks of one second the first one is the older one
+    boot             in which run of the machine that was recorded, "" where nobody knows
+    order            the place of the task's first record: of tasks of one second the first one is the older one
+    has_edited_verify  whether an edit of the file gave it its `verify`, and no command of ralf has accepted it since
     """
 
     boot: str = ""
     order: int = 0
+    has_edited_verify: bool = False
 
 
 def known(rows: Rows, id_: str) -> Known:
@@ -165,7 +170,7 @@ def fold(rows: Rows, record: Record) -> None:
         for _, digest in body.get("digests", ()):
             rows.put(f"own/{digest}", 1)
         for place, change in enumerate(body.get("changes", ())):
-            _note(rows, change, MOST_CHANGES * record.revision + place)
+            _note(rows, change, MOST_CHANGES * record.revision + place, is_edit=record.by == BY_FILE)
         if (kind := _KINDS.get(body.get("kind", ""))) is not None:
             known = rows.one(f"known/{body['task']}") or {}
             _put(rows, body["task"], known | kind(known, record, {"by": record.by, **body}))
@@ -180,8 +185,8 @@ def _put(rows: Rows, id_: str, known: Mapping[str, Any]) -> None:
     rows.put(f"known/{id_}", known)
 
 
-def _note(rows: Rows, change: Mapping[str, Any], order: int) -> None:
-    """Add what a record does to a file."""
+def _note(rows: Rows, change: Mapping[str, Any], order: int, *, is_edit: bool) -> None:
+    """Add what a record does to a file, or what an edit of the file did."""
     base, digest, foreign = change.get("base", ""), change.get("digest", ""), change.get("foreign", False)
     for one in filter(None, () if foreign else (base, digest)):
         rows.put(f"own/{one}", 1)
@@ -189,6 +194,8 @@ def _note(rows: Rows, change: Mapping[str, Any], order: int) -> None:
     tree = change.get("tree")
     if tree is None and was.get("tree") is not None:  # a record may have only the values that change
         tree = {**was["tree"], **change.get("values", {})}
+    verify = (tree or {}).get("verify", "")
+    is_kept = verify == (was.get("tree") or {}).get("verify", "") and (is_edit or base != digest)
     more = {
         "place": change.get("place", ""),
         "base": base,
@@ -199,6 +206,7 @@ def _note(rows: Rows, change: Mapping[str, Any], order: int) -> None:
         "prior": change.get("prior", was.get("tree")),
         "boot": str(rows.one("boot") or ""),
         "order": was.get("order") or order,
+        "has_edited_verify": was.get("has_edited_verify", False) if is_kept else is_edit and bool(verify),
     }
     _put(rows, change["task"], {**was, **more})
 

@@ -19,14 +19,11 @@ from ralf.storage import durable, files, git_files
 from ralf.tasks import folders, origin, records
 from ralf.tasks.look import Looker, is_torn
 from ralf.tasks.model import MAX_BYTES, Task, TaskState
-from ralf.tasks.records import MOST_CHANGES, STREAM, Change
+from ralf.tasks.records import BY_FILE, MOST_CHANGES, STREAM, Change
 
 _MODE = 0o644  # of a new task file: people commit it
 
 _PATIENCE = 0.1  # seconds that a write waits for an editor to finish a save
-
-BY_FILE = "file"
-"""The author of a record of an edit."""
 
 
 class Writer:

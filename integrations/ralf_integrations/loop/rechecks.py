@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from ralf.tasks import evidence as proofs
 from ralf.tasks.model import TaskState
 from ralf_integrations.loop import work as works
 from ralf_integrations.loop.processes import Job
@@ -67,7 +68,8 @@ class Recheck:
         found: dict[tuple[str, Path], list[TaskState]] = {}
         for state in completed:
             place = self._place_of(state.task.id)
-            if state.task.verify.strip() and not state.is_foreign and not works.is_proven(state) and place is not None:
+            may_run = state.task.verify.strip() and not proofs.refusal_of(state)
+            if may_run and not works.is_proven(state) and place is not None:
                 found.setdefault((state.task.verify.strip(), place), []).append(state)
         return [(place, tuple(states)) for (_, place), states in found.items()]
 

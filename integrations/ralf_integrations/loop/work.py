@@ -105,7 +105,7 @@ class Work:
         ran: Evidence | None = None
         for id_ in tasks:
             state = self.get(id_)
-            if state is None or state.task.status != "completed" or state.is_foreign:
+            if state is None or state.task.status != "completed" or proofs.refusal_of(state):
                 continue
             context = self._context(state.task.context_route)
             if ran is None and (ran := proofs.verify(project, state.task, context)) is None:

@@ -38,7 +38,7 @@ def drop(project: Project, route: str, form: Form) -> str:
 
 def nudge(project: Project, session: str, form: Form) -> str:
     """Leave a notice to a session. Errors: `inbox.send`."""
-    inbox.send(project, session, form.get("text", ""), sender="ralf web")
+    inbox.send(project, session, form.get("text", ""), sender="ralf web", by="user")
     return f"/session?id={quote(session, safe='')}&done=nudged"
 
 

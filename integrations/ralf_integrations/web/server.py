@@ -18,6 +18,7 @@ from anyio import to_thread
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from ralf.errors import Busy, RalfError
 from ralf_integrations.web import work
@@ -33,6 +34,9 @@ THREADS = 3
 """Pages that are made at the same time."""
 
 _CONNECTIONS = 64
+
+_UNFINISHED = 32
+"""Connections that may wait for the rest of a request, or for another one."""
 
 
 class Server:
@@ -57,7 +61,7 @@ class Server:
             uvicorn.Config(
                 app,
                 access_log=False,  # the first address holds the token
-                http="h11",
+                http=_Connection,
                 lifespan="on",
                 limit_concurrency=_CONNECTIONS,
                 log_level="warning",
@@ -86,6 +90,22 @@ class Server:
     def stop(self) -> None:
         """End, from any thread."""
         self._server.should_exit = True
+
+
+class _Connection(H11Protocol):
+    """A connection that gives way to others while it is owed no answer: half a request keeps nobody out."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin, and end the oldest one that waits where too many do."""
+        super().connection_made(transport)
+        self._began = self.loop.time()
+        waiting = [one for one in self.connections if isinstance(one, _Connection) and one._waits()]
+        if len(waiting) > _UNFINISHED:
+            min(waiting, key=lambda one: one._began).transport.close()
+
+    def _waits(self) -> bool:
+        cycle: RequestResponseCycle | None = self.cycle
+        return (cycle is None or cycle.response_complete) and not self.transport.is_closing()
 
 
 class _Ending(uvicorn.Server):
