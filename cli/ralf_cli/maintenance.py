@@ -180,10 +180,11 @@ def forget(
 
     \b
     Exit status: 0, even if nothing held the words · 1 unwritable; some copies remain (they are listed) ·
-    2 invalid name, text too short, not confirmed · 3 no such route or item · 4 damaged data (nothing is erased) ·
-    5 busy
+    2 invalid name, text too short, not confirmed, an agent runs it · 3 no such route or item ·
+    4 damaged data (nothing is erased) · 5 busy
     """
     from ralf_cli.output import emit_json, fields_of, say
+    from ralf_cli.person import check_no_agent
     from ralf_cli.terminal import complain
 
     if route is None and text is None:
@@ -194,6 +195,8 @@ def forget(
         raise click.UsageError("ID and --text: which of them?")
     if text == "-":
         text = sys.stdin.read().strip("\n")
+    if not dry_run:
+        check_no_agent(route, "nothing was forgotten", f"ralf context forget {route}")
     if not dry_run and not yes:
         looked = _forget(route, id, text, dry_run=True, root=root)
         _confirm(looked)

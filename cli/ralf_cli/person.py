@@ -10,6 +10,8 @@ from ralf import environment
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ralf.errors import UsageError
+
 
 def is_person() -> bool:
     """Whether a person has typed this command: what it prints reaches a terminal, and neither a client nor a loop has
@@ -33,13 +35,23 @@ def check_person(where: Path | str, what: str, command: str, *, answers: bool = 
     command  what a person types to have it done
     answers  whether they are asked something: their keyboard answers then, not a program
     """
-    from ralf.errors import UsageError
-
     if is_person() and (not answers or sys.stdin.isatty()):
         return
+    raise _refusal(where, what, command)
+
+
+def check_no_agent(where: Path | str, what: str, command: str) -> None:
+    """UsageError in the shell of an agent; a script of a person may do it. Arguments: `check_person`."""
+    if environment.is_agent():
+        raise _refusal(where, what, command)
+
+
+def _refusal(where: Path | str, what: str, command: str) -> UsageError:
+    from ralf.errors import UsageError
+
     variable = environment.agent()
     because = f"an agent runs this (${variable} is set)" if variable else "no person is at a terminal here"
-    raise UsageError(where, f"{what}: {because}", f"type it yourself, in a terminal of your own: {command}")
+    return UsageError(where, f"{what}: {because}", f"type it yourself, in a terminal of your own: {command}")
 
 
 def _is_at_terminal() -> bool:

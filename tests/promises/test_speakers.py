@@ -84,6 +84,12 @@ def test_what_is_decided_into_a_pipe_is_an_agents_and_at_a_terminal_the_persons(
     assert found == {HOLDS: "user", STRANGE: "agent"}
 
 
+def test_no_agent_forgets_what_the_store_holds(spoken: User) -> None:
+    for words in (["tide"], ["tide", "--text", HOLDS], ["tide", "DEC-001"]):
+        spoken.ralf("forget", *words, "--yes", env=CLIENTS[0]).complains(2, "tide")
+    assert spoken.decisions("tide") == [HOLDS]
+
+
 def test_an_agent_drops_and_takes_back_what_an_agent_decided(spoken: User) -> None:
     spoken.does("decide", "tide", STRANGE)
     spoken.does("drop", "tide", "DEC-002")
