@@ -46,8 +46,8 @@ def title_of(state: TaskState) -> str:
 
 
 def named(state: TaskState) -> str:
-    """A task as it is named in an answer: its id and title."""
-    return f"{state.task.id}: {title_of(state)}"
+    """A task as it is named in an answer: its id and title, and whether these are another's words."""
+    return f"{state.task.id}{' (foreign)' * state.is_foreign}: {title_of(state)}"
 
 
 def state_of(state: TaskState) -> str:

@@ -13,7 +13,7 @@ import subprocess
 import uuid
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +151,19 @@ class User:
         """Run Python code in the project, which may `import ralf`: the public API."""
         return command.run(*arguments, code=code, cwd=self.project, env=self.environment(**more.pop("env", {})), **more)
 
+    @contextmanager
+    def mcp(self) -> Iterator[McpServer]:
+        """`ralf mcp`, as a client has started it in the project; it has to end with status 0."""
+        child = self.start("mcp", stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        server = McpServer(child)
+        client = {"name": "a test", "version": "1"}
+        server.asks("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo=client)
+        server.tells("notifications/initialized")
+        yield server
+        child.stdin.close()  # type: ignore[union-attr]
+        child.stdout.close()  # type: ignore[union-attr]
+        assert child.wait(command.HANGS) == 0
+
     # ---- tasks ----
 
     def adds(self, title: str, *options: str) -> str:
@@ -266,6 +279,37 @@ class User:
             place = max(number for number, line in enumerate(lines) if line == "---" or number == len(lines) - 3)
             lines[place:place] = [NOTES, "", text, ""]
         save(path, "\n".join(lines) + "\n")
+
+
+class McpServer:
+    """A server of the Model Context Protocol that answers on its standard output."""
+
+    def __init__(self, child: Any) -> None:
+        self._child, self._number = child, 0
+
+    def tells(self, method: str, **more: Any) -> None:
+        """Send a notification, or with an `id` a request."""
+        self._child.stdin.write(json.dumps({"jsonrpc": "2.0", "method": method, **more}).encode() + b"\n")
+        self._child.stdin.flush()
+
+    def asks(self, method: str, **params: Any) -> dict[str, Any]:
+        """Send a request, and return its result."""
+        self._number += 1
+        self.tells(method, id=self._number, params=params)
+        while True:
+            line = self._child.stdout.readline()
+            assert line, "the server has ended"
+            answer = json.loads(line)
+            if answer.get("id") == self._number:
+                return dict(answer["result"])
+
+    def tools(self) -> list[str]:
+        """The names of its tools."""
+        return [tool["name"] for tool in self.asks("tools/list")["tools"]]
+
+    def calls(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        """Call a tool, and return what it answers."""
+        return self.asks("tools/call", name=tool, arguments=arguments)
 
 
 class Session(ClaudeLog):
