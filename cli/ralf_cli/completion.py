@@ -7,6 +7,8 @@ from contextlib import suppress
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
+from ralf_cli.command import command
+
 _SHELLS = ("bash", "zsh", "fish")
 
 _VARIABLE = "_RALF_COMPLETE"
@@ -20,7 +22,7 @@ _INSTALL = {
 }
 
 
-@click.command(short_help="Print a shell's completion script.")
+@command(short_help="Print a shell's completion script.")
 @click.argument("shell", type=click.Choice(_SHELLS))
 def completion(shell: str) -> None:
     """Print the script that makes SHELL complete commands, options, routes, decisions and checkpoints.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
+from ralf_cli.command import Command, command
 from ralf_cli.main import LazyGroup
 from ralf_cli.options import with_json, with_json_alone, with_root
 from ralf_cli.pager import with_pager
@@ -65,7 +66,7 @@ def _complete_key(ctx: click.Context, _: click.Parameter, incomplete: str) -> li
     return [CompletionItem(key) for key in known if key.startswith(incomplete)]
 
 
-@click.command("list", short_help="List the settings and where each comes from.")
+@command("list", short_help="List the settings and where each comes from.")
 @click.option("--set", "only_set", is_flag=True, help="Only those that are not at their default.")
 @with_root
 @with_pager
@@ -132,7 +133,7 @@ def _text(value: Any) -> str:
     return str(value) or "-"
 
 
-@click.command(short_help="Print the value of a setting.")
+@command(short_help="Print the value of a setting.")
 @click.argument("key", shell_complete=_complete_key)
 @with_root
 @with_json_alone
@@ -163,7 +164,7 @@ def get(key: str, root: str | None, as_json: bool) -> None:
         say(f"note: {found.key}: {found.note}: ralf init")
 
 
-class _Set(click.Command):
+class _Set(Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """The arguments; a number below zero is a value, which is refused as one, and no option."""
         ours = {name for param in self.get_params(ctx) for name in param.opts}
@@ -175,7 +176,7 @@ class _Set(click.Command):
 _BELOW_ZERO = re.compile(r"-[0-9][0-9_,.]*%?")
 
 
-@click.command("set", cls=_Set, short_help="Change a setting.")
+@command("set", cls=_Set, short_help="Change a setting.")
 @click.argument("key", shell_complete=_complete_key)
 @click.argument("values", nargs=-1, metavar="VALUE")
 @click.option("--local", is_flag=True, help="Change config.local.yaml, of this machine alone (mode 0600).")
@@ -219,7 +220,7 @@ def set_(key: str, values: tuple[str, ...], local: bool, to_default: bool, root:
     click.echo(f"{where}: {key} is {_value(found)}" + ("" if changed else ", as before"))
 
 
-@click.command(short_help="Print where the settings are.")
+@command(short_help="Print where the settings are.")
 @click.option("--local", is_flag=True, help="The path of config.local.yaml.")
 @with_root
 @with_json_alone

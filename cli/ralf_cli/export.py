@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ralf_cli.command import command
 from ralf_cli.options import with_root, with_route
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 _TOOLS = ("claude", "codex", "gemini", "opencode")
 
 
-@click.command(short_help="Export a route as HTML, Markdown or a prompt.")
+@command(short_help="Export a route as HTML, Markdown or a prompt.")
 @with_route()
 @click.option("--html", "form", flag_value="html", help="One self-contained HTML file. Requires the extra `web`.")
 @click.option("--md", "form", flag_value="md", help="Markdown for a pull request.")

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import click
 
+from ralf_cli.command import command
 from ralf_cli.options import called_now, with_json, with_new, with_root, with_route
 
 _MOST = 200_000  # bytes that are read
 
 
-@click.command(short_help="Hand over to whoever goes on with a route.")
+@command(short_help="Hand over to whoever goes on with a route.")
 @with_route()
 @click.argument("file", required=False, type=click.Path(path_type=Path, dir_okay=False))
 @with_new

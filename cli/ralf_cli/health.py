@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ralf_cli.command import command
 from ralf_cli.options import with_json, with_json_alone, with_root
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ _ID = 8  # characters of a session's id, at the least
 _STEP = 5  # percent of a window that are worth a line
 
 
-@click.command(short_help="Show every session: window usage, last checkpoint, problems.")
+@command(short_help="Show every session: window usage, last checkpoint, problems.")
 @click.option("--watch", is_flag=True, help="Refresh continuously (one line per change when piped).")
 @click.option(
     "--interval",
@@ -222,7 +223,7 @@ def _plain(text: str) -> str:
 _LEAST = 4  # characters of a session's id by which it is told from others
 
 
-@click.command(short_help="Send a notice to a running session.")
+@command(short_help="Send a notice to a running session.")
 @click.argument("text")
 @click.option("--session", metavar="ID", help="The session's id, or at least its first 4 characters.")
 @click.option("--route", metavar="ROUTE", help="All running sessions that work on this route.")
@@ -300,7 +301,7 @@ _STATE = ("assignments", "queue", "decisions", "channels", "goal")
 _FIGURES = ("tokens", "window")
 
 
-@click.command(short_help="Store an orchestrator's state in a route.")
+@command(short_help="Store an orchestrator's state in a route.")
 @click.argument("route")
 @click.option("--now", is_flag=True, help="Checkpoint regardless of the pressure.")
 @with_root

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ralf.text.cleaning import clean
+from ralf_cli.command import command
 from ralf_cli.options import route_and_labels, with_json, with_root, with_route, with_route_and_labels
 from ralf_cli.pager import with_pager
 from ralf_cli.times import shown, with_since
@@ -28,7 +29,7 @@ _HEADINGS = {
 }
 
 
-@click.command(short_help="List a route's history, newest first.")
+@command(short_help="List a route's history, newest first.")
 @with_route()
 @click.option("-n", "limit", type=click.IntRange(min=1), metavar="N", help="Only the newest N.")
 @with_since
@@ -68,7 +69,7 @@ def log(route: str, limit: int | None, since: str | None, root: str | None, as_j
         say(f"{route}: has no record yet; its file came without a journal")
 
 
-@click.command(short_help="Show what changed between two checkpoints.")
+@command(short_help="Show what changed between two checkpoints.")
 @with_route_and_labels("[ROUTE] [A] [B]")
 @with_root
 @with_pager
@@ -107,7 +108,7 @@ def diff(ctx: click.Context, given: tuple[str, ...], root: str | None, as_json: 
         say("nothing changed")
 
 
-@click.command(short_help="Restore a route to an earlier checkpoint.")
+@command(short_help="Restore a route to an earlier checkpoint.")
 @with_route("to", "CP|rN")
 @click.option("--because", metavar="WHY", default="", help="The reason; recorded.")
 @click.option("--dry-run", is_flag=True, help="Only show the changes.")
@@ -173,7 +174,7 @@ def emit_words(words: Iterable[Told]) -> None:
 _SHOWN = 1_200  # characters of one message that are printed
 
 
-@click.command(short_help="Show what stands behind a decision or checkpoint.")
+@command(short_help="Show what stands behind a decision or checkpoint.")
 @with_route("id")
 @with_root
 @with_pager

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import click
 
+from ralf_cli.command import command
 
-@click.command(short_help="Handle a client hook (called by the client, not by you).")
+
+@command(short_help="Handle a client hook (called by the client, not by you).")
 @click.argument("event")
 @click.option(
     "--client",

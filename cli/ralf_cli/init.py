@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from ralf.text.patterns import regex
+from ralf_cli.command import command
 from ralf_cli.options import with_json_alone, with_root
 from ralf_cli.output import say
 from ralf_integrations.client import CLAUDE_CODE, CLIENTS
@@ -56,7 +57,7 @@ class Plan:
             self.todo.append(do)
 
 
-@click.command(short_help="Enable ralf in this project; install or remove client hooks.")
+@command(short_help="Enable ralf in this project; install or remove client hooks.")
 @click.option(
     "--client",
     type=click.Choice((*CLIENTS, *_ONE_FILE_EACH)),
@@ -455,7 +456,7 @@ def progress_of(found: Sequence[Any]) -> Iterator[Callable[[Any, int, int], None
         yield told
 
 
-@click.command(short_help="Enable the hooks in this project again.")
+@command(short_help="Enable the hooks in this project again.")
 @with_root
 def on(root: str | None) -> None:
     """Enable the hooks in this project after `ralf off`.
@@ -470,7 +471,7 @@ def on(root: str | None) -> None:
     _switch(root, on=True)
 
 
-@click.command(short_help="Disable the hooks in this project.")
+@command(short_help="Disable the hooks in this project.")
 @with_root
 def off(root: str | None) -> None:
     """Disable the hooks in this project; clients still call them, but they do nothing.

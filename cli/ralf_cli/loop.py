@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import click
 
+from ralf_cli.command import command
 from ralf_cli.main import LazyGroup
-from ralf_cli.options import with_json, with_root
+from ralf_cli.options import with_json, with_json_alone, with_root
 
 if TYPE_CHECKING:
     from ralf.project import Project
@@ -86,7 +87,7 @@ class _Loop(LazyGroup):
 @click.option("--dry-run", is_flag=True, help="Print the ready tasks and the commands; start nothing.")
 @click.option("--detach", is_flag=True, help="Run in the background, in a session of its own.")
 @with_root
-@click.option("--json", "as_json", is_flag=True, help="Print events and the result as JSON, one object per line.")
+@with_json_alone
 @click.pass_context
 def loop(
     ctx: click.Context,
@@ -393,7 +394,7 @@ def _emit(result: Result, *, as_json: bool) -> None:
 # ---- a loop that runs elsewhere ----
 
 
-@click.command(short_help="Show the loop that runs here, or ran last.")
+@command(short_help="Show the loop that runs here, or ran last.")
 @with_root
 @with_json
 @click.pass_context
@@ -433,7 +434,7 @@ def status(ctx: click.Context, root: str | None, as_json: bool) -> None:
         ctx.exit(1 if how == "killed" or found.status else 0)
 
 
-@click.command(short_help="Stop the loop that runs here.")
+@command(short_help="Stop the loop that runs here.")
 @click.option("--after-agents", is_flag=True, help="Start nothing new, and let the running agents finish.")
 @with_root
 @click.pass_context
@@ -465,7 +466,7 @@ def stop(ctx: click.Context, after_agents: bool, root: str | None) -> None:
     click.echo(f"process {found.process} has stopped")
 
 
-@click.command(short_help="Watch the loop that runs here.")
+@command(short_help="Watch the loop that runs here.")
 @with_root
 @click.pass_context
 def attach(ctx: click.Context, root: str | None) -> None:

@@ -15,12 +15,13 @@ import click
 
 from ralf import __version__, environment, extensions
 from ralf.errors import RalfError
+from ralf_cli.command import GLOBAL, TakesGlobal
 from ralf_integrations.hooks import instant
 
 _OF_A_FULL_ONE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
-class LazyGroup(click.Group):
+class LazyGroup(TakesGlobal, click.Group):
     """A group that imports a command's module when the command is named.
 
     lazy      name → "module:attribute"; all of `sections` where a class has these
@@ -128,11 +129,10 @@ class _Main(LazyGroup):
 
 
 @click.group(cls=_Main, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--root", metavar="DIR", help="The project directory. Default: nearest enclosing project.")
 @click.option("--load-context", metavar="ROUTE", help="Print what `ralf context show ROUTE` prints.")
 @click.version_option(__version__, prog_name="ralf", message="%(prog)s %(version)s")
 @click.pass_context
-def main(ctx: click.Context, root: str | None, load_context: str | None) -> None:
+def main(ctx: click.Context, load_context: str | None) -> None:
     """Long-term memory for coding agents.
 
     ralf keeps, per route (a unit of work, usually a task), one Markdown file with its decisions and their reasons,
@@ -151,7 +151,6 @@ def main(ctx: click.Context, root: str | None, load_context: str | None) -> None
     Exit status: 0 success (including nothing to do) · 1 failed (unwritable, disk full) ·
     2 usage error or invalid name · 3 not found (route, transcript, id) · 4 damaged data · 5 busy or conflict
     """
-    ctx.obj = root
     if environment.is_without_colour():
         ctx.color = False
     if load_context is not None:
@@ -159,12 +158,15 @@ def main(ctx: click.Context, root: str | None, load_context: str | None) -> None
             raise click.UsageError(f"--load-context prints a route, and takes no command: {ctx.invoked_subcommand}")
         from ralf_cli.reading import show
 
-        ctx.invoke(show, route=load_context, root=root)
+        ctx.invoke(show, route=load_context)
         return
     if ctx.invoked_subcommand is None:
         from ralf_cli.status import status, suggest
 
         suggest(ctx.invoke(status))
+
+
+main.params += GLOBAL.values()
 
 
 def run(raised: BaseException | None = None) -> NoReturn:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ralf_cli.command import command
 from ralf_cli.options import Misused, complete_route, is_label, meant, with_json, with_root
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 _NOTES = 20  # that are printed: old evidence that was dropped is a note a checkpoint
 
 
-@click.command(short_help="Verify the store's integrity; optionally repair it.")
+@command(short_help="Verify the store's integrity; optionally repair it.")
 @click.argument("route", required=False, metavar="[ROUTE]", shell_complete=complete_route)
 @click.option("--repair", is_flag=True, help="Repair the damage and report each repair.")
 @with_root
@@ -89,7 +90,7 @@ def _so_many(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-@click.command(short_help="Drop old transcript text behind checkpoints.")
+@command(short_help="Drop old transcript text behind checkpoints.")
 @click.option(
     "--evidence-older-than", "age", metavar="AGE", required=True, help="Of segments that ended before, e.g. 90d, 4w."
 )
@@ -142,7 +143,7 @@ def gc(age: str, dry_run: bool, root: str | None, as_json: bool) -> None:
     click.echo(f"dropped {report.freed:,} bytes of evidence; {report.kept:,} stay")
 
 
-@click.command(short_help="Erase text from the entire store.")
+@command(short_help="Erase text from the entire store.")
 @click.argument("route", required=False, metavar="[ROUTE]", shell_complete=complete_route)
 @click.argument("id", required=False)
 @click.option("--text", metavar="TEXT", help="Erase this text wherever it appears; - reads it from stdin.")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-import click
-
+from ralf_cli.command import command
 from ralf_cli.options import with_root
 
 
-@click.command(short_help="Run an MCP server for this project's routes.")
+@command(short_help="Run an MCP server for this project's routes.")
 @with_root
 def mcp(root: str | None) -> None:
     """Run an MCP (Model Context Protocol) server for this project's routes on standard input and output.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import click
 
+from ralf_cli.command import command
 from ralf_cli.main import LazyGroup
 from ralf_cli.options import with_json, with_json_alone, with_root
 
@@ -116,7 +117,7 @@ def _emit(item: Item | None, what: str, *, as_json: bool) -> None:
         click.echo(f"{what}: {line(item)}")
 
 
-@click.command(short_help="Show the memory.")
+@command(short_help="Show the memory.")
 @click.argument("kind", required=False, type=click.Choice(_KINDS))
 @click.option("--all", "all_", is_flag=True, help=f"All items. Default: the {_MOST} most valuable.")
 @click.option("--for", "task", metavar="TEXT|ROUTE", help="What concerns a task, as an agent is handed it.")
@@ -190,7 +191,7 @@ def _show_for(task: str, project: Project, agent: str, *, as_json: bool) -> None
         say("nothing that is remembered concerns it")
 
 
-@click.command(short_help="Add an item.")
+@command(short_help="Add an item.")
 @click.argument("kind", type=click.Choice(_KINDS))
 @click.argument("text")
 @click.option("--error", default="", help="Of a trap: what the command printed; at most 200 characters are kept.")
@@ -246,7 +247,7 @@ def add(
     _emit(item, "offered" if item.status == "offered" else "added", as_json=as_json)
 
 
-@click.command(short_help="Change an item.")
+@command(short_help="Change an item.")
 @_with_id()
 @click.argument("values", nargs=-1, metavar="[FIELD=VALUE]...")
 @_of_an_agent
@@ -271,7 +272,7 @@ def edit(id: str, values: tuple[str, ...], whose: Whose, as_json: bool) -> None:
     _emit(made.get(id), "changed", as_json=as_json)
 
 
-@click.command(short_help="Drop an item for good.")
+@command(short_help="Drop an item for good.")
 @_with_id()
 @click.option("--because", metavar="WHY", default="", help="The reason; recorded.")
 @_of_an_agent
@@ -296,7 +297,7 @@ def drop(id: str, because: str, whose: Whose, as_json: bool) -> None:  # noqa: A
         click.echo(f"dropped: {id}")
 
 
-@click.command(short_help="Accept an offered item.")
+@command(short_help="Accept an offered item.")
 @_with_id()
 @_of_an_agent
 @with_json
@@ -317,7 +318,7 @@ def accept(id: str, whose: Whose, as_json: bool) -> None:  # noqa: A002
     _emit(_recorded(whose, delta("accept", id)).get(id), "accepted", as_json=as_json)
 
 
-@click.command(short_help="Show where an item comes from.")
+@command(short_help="Show where an item comes from.")
 @_with_id()
 @_of_an_agent
 @with_json
@@ -349,7 +350,7 @@ def why(id: str, whose: Whose, as_json: bool) -> None:  # noqa: A002
             click.echo(f"    {quote.line}  {quote.who}: {quote.text.strip()[:500]}")
 
 
-@click.command(short_help="Show how large the memory is.")
+@command(short_help="Show how large the memory is.")
 @_of_an_agent
 @with_json
 def status(whose: Whose, as_json: bool) -> None:
@@ -376,7 +377,7 @@ def status(whose: Whose, as_json: bool) -> None:
         click.echo(f"{name:<15} {value if value != '' else '-'}")
 
 
-@click.command(short_help="Go back to a revision.")
+@command(short_help="Go back to a revision.")
 @click.argument("revision", callback=lambda _, __, said: said.strip("[] r"))
 @_of_an_agent
 def restore(revision: str, whose: Whose) -> None:
@@ -398,7 +399,7 @@ def restore(revision: str, whose: Whose) -> None:
     click.echo(f"{whose[1]}: as it was at r{revision}; revision {made.revision}")
 
 
-@click.command(short_help="Drop what proved of no use.")
+@command(short_help="Drop what proved of no use.")
 @_of_an_agent
 def tidy(whose: Whose) -> None:
     """Drop items whose confidence is at most 0.3 and that were used at most three times. Preferences, relationships and
@@ -420,7 +421,7 @@ def tidy(whose: Whose) -> None:
     click.echo(f"{whose[1]}: {len(made.items):,} items, {gone:,} fewer; {undo}")
 
 
-@click.command(short_help="Write the memory into CLAUDE.md, AGENTS.md or MEMORY.md.")
+@command(short_help="Write the memory into CLAUDE.md, AGENTS.md or MEMORY.md.")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @_of_an_agent
 @with_json

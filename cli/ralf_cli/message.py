@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import click
 
+from ralf_cli.command import command
 from ralf_cli.options import with_json, with_root
 
 
-@click.command(short_help="Send a message to another agent, or read yours.")
+@command(short_help="Send a message to another agent, or read yours.")
 @click.argument("agent", required=False)
 @click.argument("summary", required=False)
 @click.option("--fact", "facts", multiple=True, metavar="TEXT", help="A fact that the agent has to know (repeatable).")

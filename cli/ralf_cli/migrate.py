@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ralf_cli.command import command
 from ralf_cli.options import with_json, with_root
 from ralf_integrations.client import CLIENTS
 
@@ -22,7 +23,7 @@ _WITH_SESSIONS = tuple(client.name for client in CLIENTS.values() if client.sess
 _MOST_ROWS = 40  # of files that came to nothing
 
 
-@click.command(short_help="Import history from another tool.")
+@command(short_help="Import history from another tool.")
 @click.argument("source", type=click.Choice((*SOURCES, *_WITH_SESSIONS)), metavar="SOURCE")
 @click.argument("path", required=False, type=click.Path())
 @click.option("--dry-run", is_flag=True, help="Only show what would be imported where.")

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from ralf_cli.command import root_of, taking
+
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
@@ -18,19 +20,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def with_root(command: F) -> F:
-    """Add `--root DIR`; the command gets `root`, which falls back to the one given before the command."""
-
-    def fall_back(ctx: click.Context, _: click.Parameter, value: str | None) -> str | None:
-        root: str | None = value if value is not None else ctx.find_root().obj
-        return root
-
-    return click.option(
-        "--root", metavar="DIR", callback=fall_back, help="The project directory. Default: nearest enclosing project."
-    )(command)
+    """Have the command get `root`, the project directory that was named, None for none."""
+    return taking(command, "root")
 
 
 def with_json(command: F) -> F:
-    """Add `--json`; the command gets `as_json`. Without it, what the command prints in a pipe stands in the fence."""
+    """Have the command get `as_json`. Without it, what the command prints in a pipe stands in the fence."""
 
     @wraps(command)
     def handing_over(*arguments: Any, **options: Any) -> Any:
@@ -45,10 +40,8 @@ def with_json(command: F) -> F:
 
 
 def with_json_alone(command: F) -> F:
-    """Add `--json`; the command gets `as_json`, and sees to the fence itself: it prints bit by bit, or asks."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON with the field names of the Python API.")(
-        command
-    )
+    """Have the command get `as_json`; it sees to the fence itself: it prints bit by bit, or asks."""
+    return taking(command, "as_json")
 
 
 def with_new(command: F) -> F:
@@ -272,5 +265,4 @@ def _instead(ctx: click.Context, project: Project) -> str:
 
 
 def _root(ctx: click.Context) -> str | None:
-    root: str | None = ctx.params.get("root") or ctx.find_root().obj
-    return root
+    return root_of(ctx)

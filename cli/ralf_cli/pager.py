@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from functools import wraps
 from io import StringIO
@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from ralf_cli.command import taking
+
 if TYPE_CHECKING:
     from ralf_cli.options import F
 
 
 def with_pager(command: F) -> F:
-    """Add `--no-pager`: without it, what the command prints goes through the pager where it is longer than the screen
-    of a person at a terminal.
+    """Have the command take `--no-pager`: without it, what it prints goes through the pager where it is longer than the
+    screen of a person at a terminal.
     """
 
     @wraps(command)
@@ -29,8 +31,7 @@ def with_pager(command: F) -> F:
         with _paged():
             return command(*arguments, **options)
 
-    made = cast("Callable[..., Any]", paging)
-    return cast("F", click.option("--no-pager", is_flag=True, help="Print at once, even if it is long.")(made))
+    return taking(cast("F", paging), "no_pager")
 
 
 def _is_watched() -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ralf_cli import tables
+from ralf_cli.command import command
 from ralf_cli.options import with_json, with_json_alone, with_plain, with_root, with_route
 from ralf_cli.pager import with_pager
 from ralf_cli.times import shown, with_since
@@ -27,7 +28,7 @@ _ENOUGH = 200
 SECTIONS = ("goal", "work", "decisions", "facts", "history")
 
 
-@click.command("list", short_help="List the routes, the newest checkpoint first.")
+@command("list", short_help="List the routes, the newest checkpoint first.")
 @click.option("-n", "limit", type=click.IntRange(min=1), metavar="N", help="Only the first N.")
 @with_since
 @click.option("--cost", is_flag=True, help="Model cost per route, as reported by the provider or estimated (~).")
@@ -111,7 +112,7 @@ def _list_cost(routes: list[str], root: str | None, *, as_json: bool) -> None:
         say("no routes yet; make one with: ralf context checkpoint ROUTE --transcript FILE")
 
 
-@click.command(short_help="Show the context of a route.")
+@command(short_help="Show the context of a route.")
 @with_route()
 @click.option("--max-tokens", type=click.IntRange(min=0), metavar="N", help="Hard limit: at most N o200k_base tokens.")
 @click.option("--brief", is_flag=True, help=f"The short version for a fresh agent; at most {BRIEF_TOKENS:,} tokens.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 import click
 
+from ralf_cli.command import command
 from ralf_cli.main import LazyGroup
 from ralf_cli.options import with_json, with_root
 
@@ -64,7 +65,7 @@ _the_step = click.option("--step", metavar="STEP", help="The step. Default: the 
 _every_step = click.option("--step", metavar="STEP", help="Only this step. Default: every step of the run.")
 
 
-@click.command("list", short_help="List the runs.")
+@command("list", short_help="List the runs.")
 @click.option("--status", type=click.Choice(_STATUSES), help="Only steps with this status.")
 @click.option("--all", "all_", is_flag=True, help="Every step, completed and cancelled ones included, without a limit.")
 @with_root
@@ -137,7 +138,7 @@ def _size(size: int) -> str:
     return f"{size / 1e3:,.0f} KB" if size < 10_000_000 else f"{size / 1e6:,.0f} MB"
 
 
-@click.command(short_help="Show what is known of a run, without its contents.")
+@command(short_help="Show what is known of a run, without its contents.")
 @click.argument("run", metavar="RUN")
 @_the_step
 @with_root
@@ -210,7 +211,7 @@ def _next(state: RunState) -> str:
     return "start its program again: it continues here" if state.status == "lost" else ""
 
 
-@click.command(short_help="Print the output of a run.")
+@command(short_help="Print the output of a run.")
 @click.argument("run", metavar="RUN")
 @_the_step
 @click.option("-f", "--follow", is_flag=True, help="Wait for more until the step has ended.")
@@ -261,7 +262,7 @@ def stream(run: str, step: str | None, follow: bool, timeout: float | None, root
         out.flush()
 
 
-@click.command(short_help="Open a run again that failed, is dead or was cancelled.")
+@command(short_help="Open a run again that failed, is dead or was cancelled.")
 @click.argument("run", metavar="RUN")
 @_every_step
 @with_root
@@ -288,7 +289,7 @@ def retry(run: str, step: str | None, root: str | None, as_json: bool) -> None:
     say("its program continues it; start that, unless it is running")
 
 
-@click.command(short_help="End a run as cancelled.")
+@command(short_help="End a run as cancelled.")
 @click.argument("run", metavar="RUN")
 @_every_step
 @click.option("--reason", metavar="TEXT", default="", help="Why; it is recorded.")
@@ -322,7 +323,7 @@ def _tell(state: RunState, *, as_json: bool) -> None:
         click.echo(f"{state.run}: {_status(state)}, iteration {state.iteration:,}")
 
 
-@click.command(short_help="Delete all that is kept of a run.")
+@command(short_help="Delete all that is kept of a run.")
 @click.argument("run", metavar="RUN")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @with_root
@@ -355,7 +356,7 @@ def forget(run: str, yes: bool, root: str | None, as_json: bool) -> None:
         click.echo(f"{run}: deleted, {gone:,} records and blobs")
 
 
-@click.command(short_help="Send a signal to a run.")
+@command(short_help="Send a signal to a run.")
 @click.argument("run", metavar="RUN")
 @click.argument("name", metavar="NAME")
 @click.argument("data", metavar="[DATA]", required=False)

@@ -6,10 +6,12 @@ import json
 
 import click
 
+from ralf_cli.command import command
+
 _FILES = ("config", "config.local")
 
 
-@click.command(short_help="Print the JSON schema of a file.")
+@command(short_help="Print the JSON schema of a file.")
 @click.argument("file", type=click.Choice(_FILES))
 def schema(file: str) -> None:
     """Print the JSON schema of FILE: config.yaml or config.local.yaml.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ralf_cli.command import command
 from ralf_cli.options import complete_route, with_json, with_root
 from ralf_cli.pager import with_pager
 from ralf_cli.times import with_since
@@ -23,7 +24,7 @@ _LOOKED_AT = 20  # hits that are looked at for each one wanted, where only newer
 _MOST_LOOKED_AT = 200
 
 
-@click.command(short_help="Find what was said, done, decided and printed.")
+@command(short_help="Find what was said, done, decided and printed.")
 @click.argument("query")
 @click.option("--route", metavar="ROUTE", shell_complete=complete_route, help="Search this route only.")
 @click.option(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ralf_cli.command import command
 from ralf_cli.options import with_json, with_json_alone, with_plain, with_root
 from ralf_cli.tasktext import REFRESH_TOKENS
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from ralf.tasks.sequence import Plan
 
 
-@click.command(short_help="Put the tasks in order, with checkpoints between them.")
+@command(short_help="Put the tasks in order, with checkpoints between them.")
 @click.option("--every", type=click.IntRange(min=1), metavar="N", help="A checkpoint after every N tasks.")
 @click.option(
     "--budget",
@@ -96,7 +97,7 @@ def _sum(plan: Plan) -> str:
     return ", ".join(f"{count:,} {noun}{'s' * (count != 1)}" for count, noun in counts)
 
 
-@click.command(short_help="Show what a fresh agent reads first.")
+@command(short_help="Show what a fresh agent reads first.")
 @click.option("--task", "id_", metavar="ID", help="The task. Default: RALF_LEASE, else the one you hold.")
 @click.option(
     "--max-tokens",

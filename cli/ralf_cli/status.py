@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ralf_cli import tables
+from ralf_cli.command import command
 from ralf_cli.options import complete_route, with_json, with_root
 from ralf_cli.times import shown
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 _NAMED = 3  # routes on one line
 
 
-@click.command(short_help="Show the current route, its checkpoints and tokens.")
+@command(short_help="Show the current route, its checkpoints and tokens.")
 @click.option(
     "--route", metavar="ROUTE", shell_complete=complete_route, help="Show this route. Default: the session's route."
 )
@@ -131,8 +132,8 @@ def suggest(found: Status) -> None:
     """Say on stderr what to type next, for someone who typed `ralf` alone."""
     from ralf_cli.output import say
 
-    for command, why in _next(found):
-        say(f"next: {command}  ({why})")
+    for typed, why in _next(found):
+        say(f"next: {typed}  ({why})")
 
 
 def _next(found: Status) -> list[tuple[str, str]]:
@@ -205,7 +206,7 @@ def _show_model(found: Status) -> None:
             )
 
 
-@click.command(short_help="Check the installation and suggest fixes.")
+@command(short_help="Check the installation and suggest fixes.")
 @with_root
 @with_json
 @click.pass_context

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import click
 
+from ralf_cli.command import command
 from ralf_cli.main import LazyGroup
 from ralf_cli.options import as_seconds, with_json, with_root
 from ralf_cli.tasktext import LEASE
@@ -68,7 +69,7 @@ task = _Task(
 _the_task = click.option("--task", "id_", metavar="ID", help="The task. Default: RALF_LEASE, else the one you hold.")
 
 
-@click.command("list", short_help="List the tasks, the most urgent first.")
+@command("list", short_help="List the tasks, the most urgent first.")
 @click.option("--ready", is_flag=True, help="Only tasks that can be claimed now.")
 @click.option("--status", type=click.Choice(_STATUSES), help="Only tasks with this status.")
 @click.option("--role", metavar="ROLE", help="Only tasks for this role.")
@@ -114,7 +115,7 @@ def list_(
         click.get_current_context().exit(4)
 
 
-@click.command(short_help="Show one task: text, state, attempts, evidence.")
+@command(short_help="Show one task: text, state, attempts, evidence.")
 @click.argument("id_", metavar="ID")
 @with_root
 @with_json
@@ -141,7 +142,7 @@ def show(id_: str, root: str | None, as_json: bool) -> None:
     _warn(state)
 
 
-@click.command(short_help="Claim a task: the next one that is ready, or ID.")
+@command(short_help="Claim a task: the next one that is ready, or ID.")
 @click.argument("id_", required=False, metavar="[ID]")
 @click.option("--role", metavar="ROLE", help="Prefer tasks for this role; then tasks for any role.")
 @click.option(
@@ -179,7 +180,7 @@ def claim(id_: str | None, role: str | None, seconds: int, root: str | None, as_
     tell(state, claimed(state, command_of(root)), as_json=as_json)
 
 
-@click.command(short_help="Report progress on your task.")
+@command(short_help="Report progress on your task.")
 @click.argument("text", required=False, metavar="TEXT", default="")
 @_the_task
 @with_root
@@ -205,7 +206,7 @@ def progress(text: str, id_: str | None, root: str | None, as_json: bool) -> Non
     tell(state, noted(state), as_json=as_json)
 
 
-@click.command(short_help="Complete your task.")
+@command(short_help="Complete your task.")
 @click.argument("summary", required=False, metavar="SUMMARY")
 @_the_task
 @with_root
@@ -237,7 +238,7 @@ def done(summary: str | None, id_: str | None, root: str | None, as_json: bool) 
     tell(state, ended(state, command_of(root), checkpoint=ends_session(state, root)), as_json=as_json)
 
 
-@click.command(short_help="Report that your task failed.")
+@command(short_help="Report that your task failed.")
 @click.argument("reason", required=False, metavar="REASON", default="")
 @_the_task
 @with_root
@@ -263,7 +264,7 @@ def fail(reason: str, id_: str | None, root: str | None, as_json: bool) -> None:
     tell(state, ended(state, command_of(root)), as_json=as_json)
 
 
-@click.command(short_help="Release a task unfinished.")
+@command(short_help="Release a task unfinished.")
 @click.argument("id_", required=False, metavar="[ID]")
 @click.option("--note", metavar="TEXT", default="", help="What the next agent should know.")
 @with_root
@@ -286,7 +287,7 @@ def release(id_: str | None, note: str, root: str | None, as_json: bool) -> None
     tell(state, ended(state), as_json=as_json)
 
 
-@click.command(short_help="Make a failed task ready again.")
+@command(short_help="Make a failed task ready again.")
 @click.argument("id_", metavar="ID")
 @with_root
 @with_json

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ralf_cli.command import command
 from ralf_cli.options import as_priority, with_json, with_json_alone, with_root
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _verify = click.option("--verify", metavar="CMD", help="A command whose exit sta
 _route = click.option("--route", metavar="ROUTE", help="Where its context is kept. Default: a route of its own.")
 
 
-@click.command(short_help="Add a task.")
+@command(short_help="Add a task.")
 @click.argument("title")
 @click.option(
     "-d", "--text", metavar="TEXT", default="", help="What is to be done, as Markdown; - reads it from stdin."
@@ -114,7 +115,7 @@ def add(
             say(f"note: `verify:` does not run: {problem}")
 
 
-@click.command(short_help="Change a task, by options or in $EDITOR.")
+@command(short_help="Change a task, by options or in $EDITOR.")
 @click.argument("id_", metavar="ID")
 @click.option("--title", metavar="TEXT", help="Another title.")
 @click.option("-d", "--text", metavar="TEXT", help="Another text, as Markdown; - reads it from stdin.")
@@ -213,7 +214,7 @@ def _edited(ctx: click.Context, id_: str, root: str | None) -> TaskState:
             return editing.edit(state.task.id, verify=state.task.verify, root=root) if accepts else state
 
 
-@click.command(short_help="Split a task into parts that follow each other.")
+@command(short_help="Split a task into parts that follow each other.")
 @click.argument("id_", metavar="ID")
 @click.argument("titles", metavar="TITLE...", nargs=-1, required=True)
 @with_root
@@ -243,7 +244,7 @@ def split(id_: str, titles: tuple[str, ...], root: str | None, as_json: bool) ->
         click.echo(named(part))
 
 
-@click.command("import", short_help="Import another tool's list of tasks.")
+@command("import", short_help="Import another tool's list of tasks.")
 @click.argument("path", type=click.Path())
 @click.option("--dry-run", is_flag=True, help="Only show what would be imported.")
 @with_root

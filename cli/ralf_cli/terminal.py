@@ -11,6 +11,7 @@ import click
 from ralf.errors import RalfError
 from ralf.text.cleaning import clean
 from ralf.text.patterns import regex
+from ralf_cli.command import root_of
 from ralf_cli.tables import bounded
 
 _OURS = regex(r"(\x1b\[(?:[0-4]|3[0-7])(?:;(?:[0-4]|3[0-7]))*m)")
@@ -54,7 +55,7 @@ def typed(text: str) -> str:
     from ralf_integrations.blackbox5 import installing
 
     with suppress(RalfError, OSError):
-        return config.typed(text, installing.command(project.find(context.find_root().obj)))
+        return config.typed(text, installing.command(project.find(root_of(context))))
     return text
 
 

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ralf_cli.command import command
 from ralf_cli.options import complete_route, with_json, with_root
 
 if TYPE_CHECKING:
     from ralf.project import Project
 
 
-@click.command(short_help="Show content from other machines, and accept it on a terminal.")
+@command(short_help="Show content from other machines, and accept it on a terminal.")
 @click.argument("name", required=False, metavar="[NAME]", shell_complete=complete_route)
 @with_root
 @with_json

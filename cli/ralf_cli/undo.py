@@ -6,10 +6,11 @@ import re
 
 import click
 
+from ralf_cli.command import command
 from ralf_cli.options import Misused, route_and_labels, with_json, with_root, with_route_and_labels
 
 
-@click.command(short_help="Take back the last decision, drop, edit or hand-over.")
+@command(short_help="Take back the last decision, drop, edit or hand-over.")
 @with_route_and_labels("[ROUTE] [rN]")
 @click.option("--because", metavar="WHY", default="", help="The reason; recorded.")
 @click.option("--dry-run", is_flag=True, help="Only show the changes.")

@@ -6,12 +6,13 @@ from importlib.util import find_spec
 
 import click
 
+from ralf_cli.command import command
 from ralf_cli.options import with_root
 
 _NEEDS = ("jinja2", "starlette", "uvicorn")
 
 
-@click.command(short_help="Show sessions, routes, tasks, memory and runs in a browser.")
+@command(short_help="Show sessions, routes, tasks, memory and runs in a browser.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Default: one that is free.")
 @with_root
 def web(port: int, root: str | None) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from ralf_cli.command import command
 from ralf_cli.options import called_now, with_json, with_json_alone, with_new, with_root, with_route
 
 _SESSIONS = 5_000  # of Codex's newest sessions, of all projects, that are looked at for this project's newest
@@ -32,7 +33,7 @@ _again = click.option(
 _LARGE = 5_000_000  # bytes from which a checkpoint takes long enough for a progress bar
 
 
-@click.command(short_help="Checkpoint new transcript content.")
+@command(short_help="Checkpoint new transcript content.")
 @with_route()
 @click.option(
     "--transcript",
@@ -119,7 +120,7 @@ def checkpoint(
         ctx.exit(4)
 
 
-@click.command(short_help="Follow a transcript and checkpoint as needed.")
+@command(short_help="Follow a transcript and checkpoint as needed.")
 @with_route()
 @click.option("--transcript", metavar="FILE", help="The session log. Default: the project's newest session.")
 @_as_text
@@ -173,7 +174,7 @@ def watch(
         ctx.exit(4)
 
 
-@click.command(short_help="Record a decision with its reason and rejected options.")
+@command(short_help="Record a decision with its reason and rejected options.")
 @with_route("text", instead_of="pin")
 @click.option("--because", metavar="WHY", default="", help="The reason.")
 @click.option(
@@ -316,7 +317,7 @@ def _progress(path: Path, *, quiet: bool) -> Iterator[Callable[[int, int], None]
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-@click.command(short_help="Edit a route file in $EDITOR.")
+@command(short_help="Edit a route file in $EDITOR.")
 @with_route()
 @with_root
 @with_json
@@ -403,7 +404,7 @@ def run_editor(path: Path, again: str) -> None:
         raise RalfError(command, what, again)
 
 
-@click.command(short_help="Permanently drop a decision.")
+@command(short_help="Permanently drop a decision.")
 @with_route("id")
 @click.option("--because", metavar="WHY", default="", help="The reason; recorded.")
 @with_root

@@ -169,6 +169,27 @@ def test_a_command_of_settings_that_an_archive_brings_does_not_run(user: User, t
     assert not (tmp_path / "ran").exists()
 
 
+DORMANT = ['arguments: ["--mcp-config", "{}"]', "environment: [AWS_SECRET_ACCESS_KEY]", "model: theirs", "timeout: 9"]
+
+
+@pytest.mark.parametrize("line", DORMANT, ids=lambda line: line.split(":")[0])
+def test_settings_that_an_archive_brings_are_not_allowed_together_with_ones_own(user: User, line: str) -> None:
+    path = user.project / STORE / "config.local.yaml"
+    path.write_text(f"{line}\n")
+    path.chmod(0o600)
+    for words in (
+        ("init", "--verify-commands", "--yes"),
+        ("init", "--client", "claude-code", "--summarizer", "claude", "--yes"),
+        ("config", "set", "--local", "summarizer", "claude"),
+    ):
+        status, said = user.types(*words)
+        assert status == 2, said
+        assert "ralf context trust config.local.yaml" in said
+        assert path.read_text() == f"{line}\n"
+    assert line in user.has_typed("trust", "config.local.yaml", answer="y\n")
+    user.has_typed("config", "set", "--local", "summarizer", "claude")
+
+
 def test_only_a_person_at_a_terminal_can_accept_what_is_strange(stranger: User, tmp_path: Path) -> None:
     cloned_and_enabled(stranger, strange(tmp_path / "upstream", tmp_path / "ran"))
     assert stranger.ralf("trust", "default", stdin="y\n").status == 2

@@ -131,6 +131,16 @@ def test_a_command_that_an_edit_of_the_file_brought_runs_only_after_it_was_accep
     assert user.task(ids[1])["evidence"]["state"] == "verified"
 
 
+def test_a_task_that_is_split_hands_no_command_of_an_edit_to_its_parts(user: User) -> None:
+    user.has_typed("init", "--verify-commands", "--yes")
+    ran, id_ = user.project / "ran", user.adds("Store the levels", "--verify", "true")
+    user.edit(user.task_file(id_), 'verify: "true"', f'verify: "touch {ran}"')
+    parts = user.does("task", "split", id_, "Read", "Write", "--json").json()
+    user.does("task", "done", "read", "--task", parts[0]["task"]["id"])
+    user.does("task", "done", "written", "--task", parts[1]["task"]["id"])
+    assert not ran.exists()
+
+
 def test_a_completion_that_was_killed_anywhere_is_whole_or_did_not_happen_and_its_agent_completes_it(
     user: User,
 ) -> None:

@@ -50,7 +50,7 @@ TOOLS = {
 
 @pytest.fixture(scope="module")
 def reached(tmp_path_factory: pytest.TempPathFactory) -> User:
-    """A user with a route, a task and a memory of their own, among which lie a stranger's: files, and shared records."""
+    """A user with a route, a task and a memory of their own, among which lie a stranger's files and shared records."""
     folder = tmp_path_factory.mktemp("ways")
     at = Arrival(folder)
     at.user.does("decide", "harbour", OWN)

@@ -137,6 +137,11 @@ class LocalConfig:
         commands = self.summarizer or self.command or self.embedder or self.verify_commands
         return bool(commands or self.store == "nats")
 
+    @property
+    def says_something(self) -> bool:
+        """Whether the file has any setting: one that runs nothing by itself adds to what is run later."""
+        return self != LocalConfig(project=self.project)
+
     def __post_init__(self) -> None:
         for name in self.environment:
             if not _VARIABLE.fullmatch(name):
@@ -182,7 +187,7 @@ def local_config_of(project: Configured) -> LocalConfig:
     """
     path = project.local_config_file
     found, content = _looked_at(project)
-    if content is None:
+    if content is None or not found.runs_something:
         return found
     if was_allowed(project):
         what = "is not as you allowed it: nothing in it is run"
@@ -192,16 +197,16 @@ def local_config_of(project: Configured) -> LocalConfig:
 
 
 def not_allowed(project: Configured) -> bytes | None:
-    """The bytes of the file, if it has anything run and the user has not allowed it. Errors: `load_local_config`."""
+    """The bytes of the file, if it has any setting and the user has not allowed it. Errors: `load_local_config`."""
     return _looked_at(project)[1]
 
 
 def _looked_at(project: Configured) -> tuple[LocalConfig, bytes | None]:
-    """What the file says, and its bytes, if the user has not allowed what it has run."""
+    """What the file says, and its bytes, if it has any setting and the user has not allowed it."""
     path = project.local_config_file
     content = registry.content_of(path)
     found = _parsed(path, content)
-    if content is None or not found.runs_something:
+    if content is None or not found.says_something:
         return found, None
     digest = digests.sha256(content).hexdigest()
     if digest == environment.consent():
@@ -230,8 +235,8 @@ def set_local(project: Configured, key: str, value: Any) -> bool:
 
     value  as YAML reads it; None: the key is taken out
 
-    UsageError for a value that makes no sense, or a line that has no room; other errors: `local_config_of`, OSError,
-    Busy.
+    UsageError for a value that makes no sense, a line that has no room, and a file with settings that the user has not
+    allowed: they would be allowed unseen. Other errors: `local_config_of`, OSError, Busy.
     """
     from ralf.storage import durable
 
@@ -239,6 +244,9 @@ def set_local(project: Configured, key: str, value: Any) -> bool:
     project.prepare()
     with locks.locked(project.folder / "locks" / "config.local.lock", str(path)):
         known = getattr(local_config_of(project), key)
+        if not_allowed(project) is not None:
+            what = "has settings that you have not allowed: an archive or an agent may have written them"
+            raise UsageError(path, what, f"if you wrote them: ralf context trust {path.name}; else: rm {path}")
         text = registry.read(path) or ""
         if (list(known) if isinstance(known, tuple) else known) == value or (
             value is None and key not in config.tree_of(path, text)

@@ -124,7 +124,8 @@ def split(task: str, titles: Sequence[str], *, root: Root = None) -> list[TaskSt
     """Split a task into parts, one after the other, and return them; all in one record.
 
     What waited for the task waits for the last part. The task is cancelled, and its text says into what it was split.
-    The parts have its priority, role, tags and route; the last one has its `verify` and its `checkpoint`.
+    The parts have its priority, role, tags and route; the last one has its `checkpoint` and its `verify`, but
+    for one that an edit of the file brought and nobody has accepted.
     """
     tasks = store.at(root)
     names = [str(_checked(tasks, {"title": title})["title"]) for title in titles]
@@ -144,7 +145,8 @@ def split(task: str, titles: Sequence[str], *, root: Root = None) -> list[TaskSt
         told = whole.task
         alike = replace(told, id="", text="", status="pending", route=told.context_route, created="", extra={})
         new = [replace(alike, title=title, after=(), checkpoint=False, verify="") for title in names]
-        new[-1] = replace(new[-1], checkpoint=told.checkpoint, verify=told.verify)
+        verify = "" if whole.has_edited_verify else told.verify  # to copy it would accept it
+        new[-1] = replace(new[-1], checkpoint=told.checkpoint, verify=verify)
         named = _named(book, new, told.created_by)
         befores = [told.after, *((one.id,) for one in named)]
         made[:] = [replace(one, after=before) for one, before in zip(named, befores, strict=False)]
