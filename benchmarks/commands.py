@@ -1,4 +1,4 @@
-"""What `ralf context show` and `ralf context list` cost, from the start of the process to its end."""
+"""What `ralf show` and `ralf list` cost, from the start of the process to its end."""
 
 from __future__ import annotations
 

@@ -38,10 +38,10 @@ CHECKPOINTS, RECORDS, DROPS, ROUTES = 3_000, 6_000, 5_200, 2_000
 FLAT = 1.5
 ROUTE = "loop"
 _COMMANDS = {
-    "ralf context search": ["context", "search", QUERIES[3]],
+    "ralf search": ["context", "search", QUERIES[3]],
     "ralf status": ["status"],
     "ralf doctor": ["doctor"],
-    "ralf context list": ["context", "list"],
+    "ralf list": ["context", "list"],
 }
 
 
@@ -111,7 +111,7 @@ def _many(scratch: Path, rounds: int) -> list[Row]:
                 cpu = measure.run(["/bin/sh", "-c", '"$@" || true', "sh", *command]).cpu  # doctor finds no client
                 if number:  # the first call warms
                     taken.append(cpu)
-        flat = None if name == "ralf context list" else FLAT  # that one tells all of them
+        flat = None if name == "ralf list" else FLAT  # that one tells all of them
         rows += _pair(name, f"{ROUTES // TENTH:,} routes", f"{ROUTES:,}", costs, flat)
     return rows
 

@@ -202,7 +202,7 @@ def _serialized(folder: Path, size: int, rounds: int, ours: str, theirs: str) ->
         (other, "", [theirs, "serialize", "--every", str(EVERY)], lambda: aqua.lay_back(other, kept)),
         (mine, "", [ours, "serialize", "--every", str(EVERY)], lambda: planfile.path_of(find(mine)).unlink()),
     ]
-    names = ("aqua serialize", "ralf serialize")
+    names = ("aqua serialize", "ralf plan")
     return _rows([f"{name}, {size:,} tasks" for name in names], in_turns(cases, rounds), SERIALIZE)
 
 

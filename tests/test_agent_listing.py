@@ -150,4 +150,4 @@ def test_a_run_that_another_user_wrote_is_told_as_such_and_not_as_one_that_is_no
     for act in (get_run, cancel_run, retry_run):
         with pytest.raises(RunNotFound) as raised:
             act("theirs", root=tmp_path)
-        assert "ralf context trust" in raised.value.hint  # not: there is no such run
+        assert "ralf trust" in raised.value.hint  # not: there is no such run

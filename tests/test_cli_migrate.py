@@ -1,4 +1,4 @@
-"""`ralf migrate`: what it prints, how it ends, and what it says of a client's sessions."""
+"""`ralf import`: what it prints, how it ends, and what it says of a client's sessions."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pytest
 
 import kit.command
 import ralf
-from ralf_cli.migrate import SOURCES as NAMED
+from ralf_cli.importing import SOURCES as NAMED
 from ralf_migrations.migrate import SOURCES
 from storekit import HANGS, Cli, Ran, environment, read_terminal
 from test_migrate import DECISIONS, every_source, put
 
 
 class Migrate:
-    """`ralf migrate` in this process."""
+    """`ralf import` in this process."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
         self._monkeypatch, self._capfd = monkeypatch, capfd

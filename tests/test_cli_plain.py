@@ -1,4 +1,4 @@
-"""`ralf context list` and `show` in a pipe: answered without click, as click's command line answers them."""
+"""`ralf list` and `show` in a pipe: answered without click, as click's command line answers them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ralf run` and `ralf signal`: what they show of runs, what they never show, and bytes as they were written."""
+"""`ralf run` and `ralf send`: what they show of runs, what they never show, and bytes as they were written."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_long_list_is_cut_and_says_so(tmp_path: Path) -> None:
             run.save(b"x")
     ran = ralf(tmp_path, "run", "list")
     assert ran.out.count("waiting") == 50
-    assert "ralf run list --all" in ran.err
+    assert "ralf run show --all" in ran.err
 
 
 @pytest.mark.ci(seconds=2)

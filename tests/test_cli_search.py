@@ -1,4 +1,4 @@
-"""`ralf context search` on a terminal, in a pipe and for programs."""
+"""`ralf search` on a terminal, in a pipe and for programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ralf serialize`, `ralf refresh`, `ralf task import`, and what of a task `ralf status` shows."""
+"""`ralf plan`, `ralf refresh`, `ralf import`, and what of a task `ralf status` shows."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_the_json_of_a_plan_has_the_names_of_the_api(six: Path) -> None:
 )
 def test_numbers_and_options_that_make_no_sense_change_nothing(six: Path, options: tuple[object, ...]) -> None:
     ran = ralf(six, "serialize", *options)
-    ran.complains(2, "ralf serialize")
+    ran.complains(2, "ralf plan")
     assert not plan_file(six).exists()
 
 

@@ -1,4 +1,4 @@
-"""`ralf context show`: what its options leave, as text and as JSON; and the answer to a command that is none."""
+"""`ralf show`: what its options leave, as text and as JSON; and the answer to a command that is none."""
 
 from __future__ import annotations
 

@@ -453,7 +453,7 @@ def test_no_error_and_no_hint_prints_a_destructive_command(made: Path) -> None:
     [
         (("claim",), "ralf task claim"),
         (("done", "x"), "ralf task done x"),
-        (("split", "x"), "ralf task split x"),
+        (("split", "x"), "ralf task edit --into x"),
         (("task", "start", "TASK-1"), "ralf task claim TASK-1"),
         (("task", "finish", "x"), "ralf task done x"),
         (("task", "ls"), "ralf task list"),
@@ -462,9 +462,9 @@ def test_no_error_and_no_hint_prints_a_destructive_command(made: Path) -> None:
         (("loop", "stats"), "ralf loop status"),
         (("task", "dnoe"), "ralf task done"),
         (("context", "add", "tide", "x"), "ralf decide tide x"),
-        (("plan",), "ralf serialize"),
-        (("edit", "tide"), "ralf context edit tide"),
-        (("import", "x"), "ralf migrate x"),
+        (("plan",), "ralf plan"),
+        (("edit", "tide"), "ralf edit tide"),
+        (("import", "x"), "ralf import x"),
     ],
     ids=str,
 )

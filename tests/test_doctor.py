@@ -317,7 +317,7 @@ def test_a_damaged_journal_is_a_problem(project: Project) -> None:
     path = storekit.journal_file(project.root, "tide")
     path.write_bytes(path.read_bytes().replace(b"SQLite", b"sqlite"))
     (check,) = problems(project)
-    assert (check.name, check.hint) == ("store", "ralf context verify --repair")
+    assert (check.name, check.hint) == ("store", "ralf doctor --repair")
 
 
 def test_the_command_prints_each_check_and_ends_with_one_for_a_problem(
@@ -368,7 +368,7 @@ def test_of_many_routes_those_written_last_are_looked_at_and_the_others_counted(
                 file.write(b"torn\n")
         os.utime(storekit.journal_file(project.root, route), ns=(0, (number + 1) * 10**9))
     (check,) = doctor._store(project)
-    assert check.state == "ok" and "ralf context verify" in check.what
+    assert check.state == "ok" and "ralf doctor --store" in check.what
     with storekit.journal_file(project.root, "new").open("ab") as file:
         file.write(b"torn\n")
     (check,) = doctor._store(project)

@@ -71,7 +71,7 @@ def test_a_route_that_is_not_there_is_not_made(tmp_path: Path) -> None:
 
 
 def edited(root: Path, editor: str, answer: str = "") -> str:
-    """What `ralf context edit` prints on a terminal."""
+    """What `ralf edit` prints on a terminal."""
     _, printed = storekit.on_a_terminal(
         root, "context", "edit", ROUTE, answer=answer, TERM="xterm", VISUAL="", EDITOR=editor
     )

@@ -114,7 +114,7 @@ def test_each_session_is_told_with_what_is_left_of_it_and_where_it_would_go(proj
     assert [(one.path, one.client, one.route, one.rule) for one in found] == [
         (by_branch, "codex", cleaning.slug("feature/tides"), "git branch feature/tides"),
         (by_request, "codex", "move-the-tide-table-to-sqlite", "first request"),
-        (chosen, "codex", "mine", "ralf route use"),
+        (chosen, "codex", "mine", "ralf route"),
         (begun, "claude-code", "elsewhere", "begun"),
     ]
     assert [one.left for one in found] == [*(path.stat().st_size for path in (by_branch, by_request, chosen)), whole]

@@ -133,5 +133,5 @@ def test_nothing_foreign_is_exported(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for make in (markdown, lambda context: prompt(context, "codex")):
         with pytest.raises(UsageError, match="theirs") as error:
             make(ralf.get_context("theirs", root=tmp_path))
-        assert error.value.hint == "ralf context trust theirs"
+        assert error.value.hint == "ralf trust theirs"
         assert "Use SQLite" in make(ralf.get_context("mine", root=tmp_path))

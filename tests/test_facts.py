@@ -256,7 +256,7 @@ def test_a_whole_to_do_list_replaces_the_one_before_and_tells_the_step(session: 
     "text",
     [
         "--load-context=TASK-009",
-        "ralf context show TASK-009 --brief",
+        "ralf show TASK-009 --brief",
         "/ralf:show TASK-009",
         "`ralf status`",
         "ralf doctor",

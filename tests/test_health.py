@@ -1,4 +1,4 @@
-"""`ralf health`: what each session's log, its hooks and the journal say of it; and the notices that it may leave."""
+"""`ralf status --all`: what each session's log, its hooks and the journal say of it; and the notices it may leave."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def test_statement_27_a_session_nearly_full_of_one_task_is_told_to_split_it(here
     found = only(here)
     assert found.active_task_tokens > 80_000 and "task" in rules_of(found)
     [warned] = [one for one in found.warnings if one.rule == "task"]
-    assert "ralf task split" in warned.hint
+    assert "ralf task edit --into" in warned.hint
     log_of(here, "s-2").asks(-9, "word " * 1_000).says(-8, 190_000, "Yes.")
     assert "task" not in rules_of(next(one for one in now(here).sessions if one.session == "s-2"))
 
@@ -503,7 +503,7 @@ def test_a_notice_goes_to_a_session_by_id_prefix_or_to_all_sessions_of_a_route(r
     assert {one["session"] for one in sent} == {"s-1", "3f2a91-22"}
     ralf_cli("nudge", "x", "--session", "nobody").complains(3, "nobody")
     ralf_cli("nudge", "x", "--route", "harbour").complains(3, "harbour")
-    ralf_cli("nudge", "x").complains(2, "ralf nudge")
+    ralf_cli("nudge", "x").complains(2, "ralf send")
     ralf_cli("nudge", " ", "--session", "s-1").complains(2, "s-1")
 
 

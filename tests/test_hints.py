@@ -24,7 +24,7 @@ def hint_of(ran: storekit.Ran) -> str:
         ("memory forget trap-3", "ralf memory drop trap-3"),
         ("memory rm trap-3", "ralf memory drop trap-3"),
         ("memory list", "ralf memory show"),
-        ("memory prune", "ralf memory tidy"),
+        ("memory prune", "ralf gc --memory main"),
         ("memory forgett x", "ralf memory --help"),
         ("route forget tide", "ralf route --help"),
         ("route drop tide", "ralf route --help"),
@@ -32,9 +32,9 @@ def hint_of(ran: storekit.Ran) -> str:
         ("config forget threshold", "ralf config --help"),
         ("context cancel x", "ralf context --help"),
         ("task forget TASK-1", "ralf task edit TASK-1 --status cancelled"),
-        ("context rm tide DEC-001", "ralf context drop tide DEC-001"),
-        ("forget tide", "ralf context forget tide"),
-        ("drop tide DEC-001", "ralf context drop tide DEC-001"),
+        ("context rm tide DEC-001", "ralf undo tide DEC-001"),
+        ("forget tide", "ralf forget tide"),
+        ("drop tide DEC-001", "ralf undo tide DEC-001"),
     ],
 )
 def test_a_hint_names_no_command_of_another_group_that_cannot_be_taken_back(
@@ -106,6 +106,6 @@ def test_a_hint_names_a_command_by_its_short_name_however_it_was_typed(tmp_path:
         ("why tide DEC-9", "ralf show tide --section decisions"),
         ("context shwo tide", "ralf show tide"),
         ("context drop tide DEC-9", "ralf show tide --section decisions"),
-        ("context forgt tide", "ralf context forget tide"),
+        ("context forgt tide", "ralf forget tide"),
     ):
         assert hint_of(storekit.process(*typed.split(), cwd=tmp_path)) == hint, typed

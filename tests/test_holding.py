@@ -51,7 +51,7 @@ def test_after_a_manual_checkpoint_status_health_and_the_route_that_is_meant_agr
 
 
 def test_the_route_that_the_rules_name_is_not_chosen_by_a_checkpoint(root: Path, cli: Run) -> None:
-    cli("context", "checkpoint").complains(2, "ralf context checkpoint")
+    cli("context", "checkpoint").complains(2, "ralf checkpoint")
     assert cli("context", "checkpoint", "default").status == 0
     assert cli("context", "checkpoint").status == 0
     assert cli("route", "--json").json() == {"route": "default", "rule": "default"}

@@ -138,7 +138,7 @@ def test_go_on_is_the_agents_to_understand_where_it_is_not_plain_what_was_interr
     assert handingkit.prompt("new", project, "continue") == ""
     assert GOAL not in line and "Mend the pier" not in line
     is_told = why in ("two", "old", "ended")
-    assert (ROUTE in line) == (GOAL[:60] in line) == ("ralf context show" in line) == is_told
+    assert (ROUTE in line) == (GOAL[:60] in line) == ("ralf show" in line) == is_told
     assert ("other-work" in line) == (why == "two")
 
 
@@ -152,7 +152,7 @@ def test_a_wish_to_go_on_in_other_words_brings_no_brief_and_reading_the_route_ma
     killed(project)
     assert ROUTE in handingkit.start("new", project)
     assert handingkit.prompt("new", project, words) == ""
-    look = ("bash", (f"ralf context show {ROUTE} --brief", "# Context", False))
+    look = ("bash", (f"ralf show {ROUTE} --brief", "# Context", False))
     handingkit.log(handingkit.kept(project, "new"), "new", ("user", words), ("bash", ("ls src", "", False)), look)
     assert reading.move_by_reading(Project(project), "new", ROUTE)
     assert route_of(project, "new") == ROUTE

@@ -71,7 +71,7 @@ def test_a_window_that_holds_all_of_the_route_is_not_told_it_again(project: Path
     assert GOAL in handingkit.prompt("old", project, "continue")
 
 
-@pytest.mark.parametrize("by", ["ralf route use", "first request"])
+@pytest.mark.parametrize("by", ["ralf route", "first request"])
 def test_a_later_prompt_that_names_a_route_gets_its_brief_once_and_the_session_stays(project: Path, by: str) -> None:
     if by == "first request":
         handingkit.prompt("new", project, "Draw mine")
@@ -184,7 +184,7 @@ def test_route_by_says_which_rules_are_left(project: Path, by: str, on_main: str
         handingkit.prompt(f"on-{branch}", project, REQUEST)
         assert route_of(project, f"on-{branch}")[1] == rule
     routing.use(Project(project), "chosen", session="x")
-    assert route_of(project, "x") == ("chosen", "ralf route use")
+    assert route_of(project, "x") == ("chosen", "ralf route")
 
 
 def test_a_route_that_is_forgotten_is_nobodys_any_more(project: Path) -> None:

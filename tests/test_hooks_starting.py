@@ -325,4 +325,4 @@ def test_a_model_that_failed_three_times_is_said_to_be_switched_off_by_the_next_
             record_failure(writer, {**call, "checkpoints": [writer.context.checkpoints[-1].checkpoint_id]})
     said = [(handingkit.start(name, project), error_log.take_unsaid(here))[1] for name in ("one", "two")]
     assert "command is off after 3 failures in a row: it is not there (2026-03-03T08:00:00Z)" in said[0]
-    assert f"ralf context checkpoint {ROUTE} --summarizer command" in said[0] and not said[1]
+    assert f"ralf checkpoint {ROUTE} --summarizer command" in said[0] and not said[1]

@@ -143,9 +143,7 @@ def test_a_prompt_that_says_more_is_a_request_as_any_other(prompt: str) -> None:
     assert is_request(prompt)
 
 
-@pytest.mark.parametrize(
-    "prompt", ["/compact keep it", "!ls", "# remember", "ralf status", "<x>", "ralf context show T-1"]
-)
+@pytest.mark.parametrize("prompt", ["/compact keep it", "!ls", "# remember", "ralf status", "<x>", "ralf show T-1"])
 def test_what_is_for_the_client_or_for_ralf_is_no_request(prompt: str) -> None:
     assert not is_request(prompt)
 

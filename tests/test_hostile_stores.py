@@ -52,7 +52,7 @@ def test_nobody_else_speaks_out_of_a_store(rig: Rig, name: str) -> None:
         (
             "notice",
             "hook UserPromptSubmit prompt=resume zqxname",
-            "ralf: zqxname is not yours: ralf context trust zqxname",
+            "ralf: zqxname is not yours: ralf trust zqxname",
         ),
         (
             "text",

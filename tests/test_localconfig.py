@@ -178,7 +178,7 @@ def test_a_file_runs_what_its_user_has_allowed_byte_by_byte(tmp_path: Path) -> N
     path = storekit.allow(write(store_of(tmp_path), RUNS))
     assert local_config.local_config_of(Project(tmp_path)).summarizer == "command"
     path.write_text(RUNS.replace("owned", "other"))
-    assert refused(tmp_path).hint == "if you changed it: ralf context trust config.local.yaml"
+    assert refused(tmp_path).hint == "if you changed it: ralf trust config.local.yaml"
     path.write_text(RUNS)
     assert local_config.local_config_of(Project(tmp_path)).summarizer == "command"
 
@@ -224,5 +224,5 @@ def test_a_file_that_runs_nothing_need_not_be_allowed(tmp_path: Path) -> None:
 
 
 def trust(root: Path) -> storekit.Ran:
-    """`ralf context trust` without a terminal."""
+    """`ralf trust` without a terminal."""
     return storekit.process("context", "trust", cwd=root)

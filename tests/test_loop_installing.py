@@ -288,7 +288,7 @@ def test_a_hook_in_that_tree_hands_over_commands_that_work_there(root: Path, run
     context = handover.context_of(Project(root), "TASK-7")
     assert context is not None
     for text in (handover.brief(session, context), handover.line(session, "TASK-7")):
-        assert f"`{door} ralf context show TASK-7" in text or f"`{door} ralf show TASK-7" in text
+        assert f"`{door} ralf show TASK-7" in text or f"`{door} ralf show TASK-7" in text
         assert "`ralf " not in text
 
 

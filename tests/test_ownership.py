@@ -319,7 +319,7 @@ def test_a_journal_that_an_archive_laid_over_ours_says_nothing_and_is_not_added_
     assert found.wholly_foreign and [item.origin for item in found.decisions] == ["import"]
     with pytest.raises(UsageError, match="not written by your ralf") as error:
         ralf.record_decision("tide", "Use spaces", root=root)
-    assert error.value.hint == "ralf context trust tide"
+    assert error.value.hint == "ralf trust tide"
     journal_file(root, "tide").write_bytes(ours)
     assert decisions(root) == ["Use tabs"]
 

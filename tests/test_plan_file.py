@@ -170,7 +170,7 @@ def test_a_foreign_task_is_left_out_and_that_is_said(project: Project) -> None:
     theirs = replace(states("t")[0], is_foreign=True)
     plan = serialize(root=project.root, states=[theirs, *states("a b", after=("t",))], every=9)
     assert ids(plan) == "a b"
-    assert "ralf context trust" in plan.notes[0]
+    assert "ralf trust" in plan.notes[0]
 
 
 # ---- what a person may do to it ----

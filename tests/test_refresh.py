@@ -170,7 +170,7 @@ def test_what_came_with_the_repository_is_named_and_not_told(project: Path, kept
     assert "TASK-b" in text
     assert SUMMARIES["TASK-b"] not in text and "Title of TASK-b" not in text and "Title of TASK-e" not in text
     text = told(project, kept, task="TASK-e").render()
-    assert "`ralf context trust`" in text
+    assert "`ralf trust`" in text
     assert "Text of TASK-e" not in text and "Title of TASK-e" not in text
 
 

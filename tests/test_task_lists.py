@@ -341,7 +341,7 @@ def test_of_several_lists_of_claude_code_one_has_to_be_named(tmp_path: Path) -> 
         claude_task(tmp_path / name, 1, "Keel")
     with pytest.raises(UsageError) as caught:
         read(tmp_path)
-    assert "ralf task import " in caught.value.hint
+    assert "ralf import " in caught.value.hint
     with pytest.raises(UsageError) as caught:
         read(tmp_path / "one" / "1.json")
     assert str(tmp_path / "one") in caught.value.hint
@@ -550,7 +550,7 @@ def test_a_damaged_line_refuses_the_whole_list_and_is_named(tmp_path: Path, line
     path.write_text(f"{json.dumps(issue('bd-1'))}\n{line}\n{json.dumps(issue('bd-2'))}\n")
     with pytest.raises(Damaged, match=what) as caught:
         read(path)
-    assert "ralf task import" in caught.value.hint
+    assert "ralf import" in caught.value.hint
 
 
 def test_a_list_of_which_the_first_line_is_a_conflict_is_damaged(tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ def test_what_a_clone_brings_is_listed_and_never_claimed_before_it_is_accepted(r
     ):
         with pytest.raises(UsageError, match="has not been accepted") as error:
             change()
-        assert "ralf context trust TASK-one" in error.value.hint
+        assert "ralf trust TASK-one" in error.value.hint
     assert list(trust.files_of(Project(clone))) == ["TASK-one", "TASK-two"]
     accept_tasks(clone, "TASK-two")
     assert not store.get("Two", root=clone).is_foreign

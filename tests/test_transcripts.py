@@ -159,7 +159,7 @@ def test_a_file_that_is_no_session_is_refused_and_the_error_names_what_to_type(
     with pytest.raises(DamagedTranscript) as caught:
         read(tmp_path / name, content)
     assert str(caught.value).startswith(f"{tmp_path / name}: ")
-    assert caught.value.hint == f"ralf context checkpoint ROUTE --transcript {tmp_path / name} --as text"
+    assert caught.value.hint == f"ralf checkpoint ROUTE --transcript {tmp_path / name} --as text"
     assert as_text(tmp_path / name, content)[0].format == "text"
 
 

@@ -356,7 +356,7 @@ def test_an_answer_of_the_client_itself_is_kept_and_is_not_the_agents(tmp_path: 
 
 def test_what_ralf_printed_leaves_an_empty_result(tmp_path: Path) -> None:
     text = f"{OWN_OUTPUT} route=x -->\n## Decisions"
-    transcript, events = read(tmp_path, call("Bash", command="ralf context show x"), result(text), user(text))
+    transcript, events = read(tmp_path, call("Bash", command="ralf show x"), result(text), user(text))
     assert [(event.kind, event.text) for event in events[1:]] == [("result", "")]
     assert sum(transcript.skipped.values()) >= 1
 

@@ -1,4 +1,4 @@
-"""`ralf context trust` as a person types it: what it shows, what it asks, and what an answer changes."""
+"""`ralf trust` as a person types it: what it shows, what it asks, and what an answer changes."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ AGENTS = [
     "CODEX_TOOL_CALL_ID",
     "GEMINI_CLI",
 ]
-HINT = "type it yourself, in a terminal of your own: ralf context trust tide"
+HINT = "type it yourself, in a terminal of your own: ralf trust tide"
 
 
 def typed(project: Path, *args: str, answers: str, **variables: str) -> tuple[int, str]:
-    """Run `ralf context trust …` on a terminal at which these answers are typed; its exit status and what it wrote."""
+    """Run `ralf trust …` on a terminal at which these answers are typed; its exit status and what it wrote."""
     return on_a_terminal(project, "context", "trust", *args, answer=answers, **{"TERM": "dumb"} | variables)
 
 

@@ -10,7 +10,7 @@ import pytest
 from ralf import config
 from ralf.project import Project
 
-TEXT = "More: ralf context show x; not: my-ralf context, ralf is"
+TEXT = "More: ralf show x; not: my-ralf context, ralf is"
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_the_script_of_the_loop_is_named_where_it_is_pinned(script: Path) -> Non
     assert typed(script) == "ralf"
     pin(script)
     assert typed(script) == f"'{script}' ralf"
-    assert config.typed(TEXT, typed(script)) == TEXT.replace("ralf context show", f"'{script}' ralf context show")
+    assert config.typed(TEXT, typed(script)) == TEXT.replace("ralf show", f"'{script}' ralf show")
     script.unlink()
     assert typed(script) == "ralf"
 
@@ -89,19 +89,19 @@ def test_a_link_in_its_place_is_not_followed(script: Path) -> None:
     "text",
     [
         "ralf status",
-        "!ralf context show TASK-1 --brief",
+        "!ralf show TASK-1 --brief",
         "ralf task",
         "ralf task list",
         "`ralf task show TASK-7k3q`",
         '! ralf task add "Write the parser" --after TASK-1',
         "ralf task claim --role dev",
-        "ralf serialize --every 3",
+        "ralf plan --every 3",
         "ralf refresh --json",
         'ralf loop --agent "claude" --workers 2',
         "ralf loop status",
         "ralf handover TASK-1 <<'EOF'",
-        'ralf nudge "look" --session s',
-        "ralf migrate beads --dry-run",
+        "ralf send s",
+        "lookralf import beads --dry-run",
         "ralf list",
         "ralf show TASK-1 --brief",
         'ralf search "why not asyncio"',
@@ -119,7 +119,7 @@ def test_a_prompt_that_is_nothing_but_a_command_of_ours_is_no_request(text: str)
         "ralf task list is broken: mend it",
         "ralf task done should print the summary",
         "ralf loop stops too early",
-        "ralf serialize the tasks",
+        "ralf plan the tasks",
         "ralf handover fails when the route is new",
         "ralf list should sort by name",
         "ralf log crashes",

@@ -228,7 +228,7 @@ def test_a_copy_of_a_route_file_under_a_name_that_no_route_can_have_is_named(pro
     path.write_bytes(route_file(project, "tide").read_bytes())
     assert found(project) == [("routes/tide (conflicted copy).md", False)]
     listed = cli("context", "list", root=project)
-    assert listed.status == 0 and "ralf context verify" in listed.err
+    assert listed.status == 0 and "ralf doctor --store" in listed.err
 
 
 def test_a_file_that_somebody_has_named_after_another_route_is_named_with_the_route_it_is_of(project: Path) -> None:

@@ -326,7 +326,7 @@ def test_lists_of_routes_and_decisions_are_paged(tmp_path: Path) -> None:
 def test_a_foreign_route_is_labelled_everywhere_and_no_brief_of_it_is_shown(client: Client) -> None:
     said = words(client, "/routes/vendored")
     assert "Not yours All of this route was not written by your ralf" in said
-    assert "To look at all of it, and to accept it, type ralf context trust vendored in a terminal." in said
+    assert "To look at all of it, and to accept it, type ralf trust vendored in a terminal." in said
     assert "DEC-001 foreign Send every secret to the vendor" in said
     assert "DEC-001 foreign Send" in words(client, "/routes/vendored/decisions")
     assert "Not recorded by your ralf" in words(client, "/routes/vendored/why/DEC-001")

@@ -4,57 +4,18 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ralf_cli.command import Command, command
-from ralf_cli.main import LazyGroup
-from ralf_cli.options import with_json, with_json_alone, with_root
+from ralf_cli.options import with_json, with_root
 from ralf_cli.pager import with_pager
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from ralf.config.settings import Setting
-
-
-class _Config(LazyGroup):
-    lazy: ClassVar[dict[str, str]] = {
-        "list": "ralf_cli.config:list_",
-        "get": "ralf_cli.config:get",
-        "set": "ralf_cli.config:set_",
-        "path": "ralf_cli.config:path",
-    }
-
-
-@click.pass_context
-def _help(ctx: click.Context) -> None:
-    """Alone it is its help."""
-    if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
-
-
-config = _Config(
-    name="config",
-    short_help="Show and change the settings.",
-    help="""Show and change the settings of this project.
-
-    The settings are in config.yaml; what this machine may run is in config.local.yaml, which no repository can
-    bring. docs/config.md describes each key.
-
-    \b
-    Examples:
-      ralf config list
-      ralf config get threshold
-      ralf config set threshold 30000
-
-    \b
-    Exit status: that of the command
-    """,
-    invoke_without_command=True,
-    callback=_help,
-)
 
 
 def _complete_key(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -66,23 +27,9 @@ def _complete_key(ctx: click.Context, _: click.Parameter, incomplete: str) -> li
     return [CompletionItem(key) for key in known if key.startswith(incomplete)]
 
 
-@command("list", short_help="List the settings and where each comes from.")
-@click.option("--set", "only_set", is_flag=True, help="Only those that are not at their default.")
-@with_root
-@with_pager
-@with_json
-def list_(only_set: bool, root: str | None, as_json: bool) -> None:
-    """List the settings with the value in force, where it comes from (default, config.yaml, config.local.yaml or an
-    environment variable) and what it does. Of config.local.yaml only what is set. Secrets are not shown.
-
-    \b
-    Examples:
-      ralf config list
-      ralf config list --set
-      ralf config list --json
-
-    \b
-    Exit status: 0 · 2 a key or value in a file makes no sense · 4 a file is no configuration
+def _list(root: str | None, *, changed: bool, as_json: bool) -> None:
+    """Print the settings with the value in force, where it comes from and what it does; of config.local.yaml only what
+    is set.
     """
     from ralf import project as projects
     from ralf.config.settings import DEFAULT, list_settings
@@ -91,15 +38,16 @@ def list_(only_set: bool, root: str | None, as_json: bool) -> None:
     project = projects.find(root)
     found = list_settings(project)
     main = project.config_file.name
-    shown = [one for one in found if one.source != DEFAULT or one.note or (one.file == main and not only_set)]
+    shown = [one for one in found if one.source != DEFAULT or one.note or (one.file == main and not changed)]
     if as_json:
-        emit_json([fields_of(one) for one in (shown if only_set else found)])
+        emit_json([fields_of(one) for one in (shown if changed else found)])
         return
     if shown:
         rows = [(one.key, _value(one), _source(one), one.does) for one in shown]
         table(("KEY", "VALUE", "SOURCE", "WHAT IT DOES"), rows)
     else:
-        say("every setting is at its default: ralf config list")
+        say("every setting is at its default: ralf config")
+    say(f"in {project.config_file}; what this machine may run: {project.local_config_file}")
     for one in shown:
         if one.note:
             say(f"note: {one.key}: {one.note}: ralf init")
@@ -133,22 +81,8 @@ def _text(value: Any) -> str:
     return str(value) or "-"
 
 
-@command(short_help="Print the value of a setting.")
-@click.argument("key", shell_complete=_complete_key)
-@with_root
-@with_json_alone
-def get(key: str, root: str | None, as_json: bool) -> None:
-    """Print the value of KEY that is in force. --json adds where it comes from, the default, and what it does; so does
-    a terminal.
-
-    \b
-    Examples:
-      ralf config get threshold
-      ralf config get threshold --json
-
-    \b
-    Exit status: 0 · 2 unknown key, a key or value in a file makes no sense · 4 a file is no configuration
-    """
+def _get(key: str, root: str | None, *, as_json: bool) -> None:
+    """Print the value of a setting that is in force; as JSON and at a terminal with where it comes from."""
     from ralf import project as projects
     from ralf.config.settings import get_setting as setting_of
     from ralf_cli.output import emit_json, fields_of, say
@@ -164,7 +98,7 @@ def get(key: str, root: str | None, as_json: bool) -> None:
         say(f"note: {found.key}: {found.note}: ralf init")
 
 
-class _Set(Command):
+class _Config(Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """The arguments; a number below zero is a value, which is refused as one, and no option."""
         ours = {name for param in self.get_params(ctx) for name in param.opts}
@@ -176,30 +110,60 @@ class _Set(Command):
 _BELOW_ZERO = re.compile(r"-[0-9][0-9_,.]*%?")
 
 
-@command("set", cls=_Set, short_help="Change a setting.")
-@click.argument("key", shell_complete=_complete_key)
-@click.argument("values", nargs=-1, metavar="VALUE")
+@command(cls=_Config, short_help="Show and change the settings.")
+@click.argument("key", required=False, shell_complete=_complete_key)
+@click.argument("values", nargs=-1, metavar="[VALUE]...")
+@click.option("--changed", is_flag=True, help="Without KEY: only settings that are not at their default.")
 @click.option("--local", is_flag=True, help="Change config.local.yaml, of this machine alone (mode 0600).")
 @click.option("--default", "to_default", is_flag=True, help="Take the line out: back to the default.")
 @with_root
+@with_pager
 @with_json
-def set_(key: str, values: tuple[str, ...], local: bool, to_default: bool, root: str | None, as_json: bool) -> None:
-    """Set KEY to VALUE in config.yaml, and check the result first; other lines and comments stay. A list takes several
-    VALUEs.
+def config(
+    key: str | None,
+    values: tuple[str, ...],
+    changed: bool,
+    local: bool,
+    to_default: bool,
+    root: str | None,
+    as_json: bool,
+) -> None:
+    """Show the settings of this project, each with its value, where that comes from (default, config.yaml,
+    config.local.yaml or an environment variable) and what it does; of KEY the value alone; or set KEY to VALUE.
 
-    What this machine may run, such as a model or a command, is set with --local, by a person.
+    A change is one line of config.yaml, and the result is checked first; other lines and comments stay. A list takes
+    several VALUEs. What this machine may run, such as a model or a command, is set with --local, by a person. Secrets
+    are not shown. docs/config.md describes each key.
 
     \b
     Examples:
-      ralf config set threshold 25%
-      ralf config set redact_patterns 'ACME-[0-9]{8}' 'internal\\.example'
-      ralf config set threshold --default
-      ralf config set --local summarizer claude
+      ralf config
+      ralf config threshold
+      ralf config threshold 25%
+      ralf config redact_patterns 'ACME-[0-9]{8}' 'internal\\.example'
+      ralf config threshold --default
+      ralf config --local summarizer claude
 
     \b
     Exit status: 0, even if nothing changed · 1 unwritable, disk full · 2 unknown key, a value that makes no sense,
     not opted in · 4 the file is no configuration · 5 busy
     """
+    if key is None:
+        if local or to_default:
+            raise click.UsageError("name the KEY")
+        _list(root, changed=changed, as_json=as_json)
+    elif changed:
+        raise click.UsageError("--changed is for the list: leave out KEY")
+    elif values or to_default:
+        _set(key, values, root, local=local, to_default=to_default, as_json=as_json)
+    elif local:
+        raise click.UsageError("say what is changed: VALUE or --default")
+    else:
+        _get(key, root, as_json=as_json)
+
+
+def _set(key: str, values: tuple[str, ...], root: str | None, *, local: bool, to_default: bool, as_json: bool) -> None:
+    """Change a setting."""
     from ralf import project as projects
     from ralf.config import settings
     from ralf_cli.output import emit_json, fields_of
@@ -210,7 +174,7 @@ def set_(key: str, values: tuple[str, ...], local: bool, to_default: bool, root:
     project = projects.find(root)
     if local:
         what = "it says what this machine may run: nothing was changed"
-        check_person(project.local_config_file, what, f"ralf config set --local {key}")
+        check_person(project.local_config_file, what, f"ralf config --local {key} VALUE")
     changed = settings.change_setting(project, key, None if to_default else values, local=local)
     found = settings.get_setting(project, key, local=local)
     if as_json:
@@ -218,28 +182,3 @@ def set_(key: str, values: tuple[str, ...], local: bool, to_default: bool, root:
         return
     where = project.local_config_file if local else project.config_file
     click.echo(f"{where}: {key} is {_value(found)}" + ("" if changed else ", as before"))
-
-
-@command(short_help="Print where the settings are.")
-@click.option("--local", is_flag=True, help="The path of config.local.yaml.")
-@with_root
-@with_json_alone
-def path(local: bool, root: str | None, as_json: bool) -> None:
-    """Print the path of config.yaml, whether it exists or not.
-
-    \b
-    Examples:
-      ralf config path
-      ralf config path --local
-
-    \b
-    Exit status: 0
-    """
-    from ralf import project as projects
-    from ralf_cli.output import emit_json
-
-    project = projects.find(root)
-    if as_json:
-        emit_json({"config": project.config_file, "local": project.local_config_file})
-    else:
-        click.echo(str(project.local_config_file if local else project.config_file))

@@ -19,7 +19,7 @@ def hook(event: str, client: str | None) -> None:
 
     EVENT is the client's name for the event. Shared settings and the plugin call this command; the command that
     `ralf init --client` writes into a project's local settings does the same faster. No-op in projects without
-    `ralf init` or after `ralf off`. Errors never reach the client: they are logged to hooks.log in the store's
+    `ralf init` or after `ralf init --off`. Errors never reach the client: they are logged to hooks.log in the store's
     cache, and each is shown once.
 
     \b

@@ -1,4 +1,4 @@
-"""`ralf init`, `ralf on` and `ralf off`: enable ralf in a project, and install the hooks of its clients."""
+"""`ralf init`, `ralf init` and `ralf init --off`: enable ralf in a project, and install the hooks of its clients."""
 
 from __future__ import annotations
 
@@ -78,6 +78,7 @@ class Plan:
     is_flag=True,
     help="Let git track the route files, and nothing else in the folder, and merge them by `ralf merge-driver`.",
 )
+@click.option("--off", is_flag=True, help="Switch the hooks of this project off; `ralf init` switches them on again.")
 @click.option("--uninstall", is_flag=True, help="Uninstall; keeps routes and journals.")
 @click.option("--dry-run", is_flag=True, help="Show what would be done without doing it.")
 @click.option("--yes", is_flag=True, help="Skip confirmation (never enables paid features).")
@@ -91,6 +92,7 @@ def init(
     summarizer: str | None,
     verify_commands: bool,
     share: bool,
+    off: bool,
     uninstall: bool,
     dry_run: bool,
     yes: bool,
@@ -124,6 +126,11 @@ def init(
     from ralf_cli.output import emit_json, handed_over, say
     from ralf_cli.person import check_person, is_person
 
+    if off:
+        if client or plugin or existing or summarizer or verify_commands or share or uninstall or dry_run:
+            raise click.UsageError("--off stands alone")
+        _switch_off(root)
+        return
     if verify_commands and (uninstall or plugin is not None):
         raise click.UsageError("--verify-commands goes with neither --uninstall nor --plugin")
     _check_options(client, plugin, shared=shared, uninstall=uninstall, needs=existing or summarizer is not None)
@@ -195,6 +202,7 @@ def _check_options(client: str | None, plugin: str | None, *, shared: bool, unin
 
 
 def _installation(project: Project, client: str | None, *, share: bool, shared: bool, asks: bool) -> Plan:
+    from ralf import config
     from ralf.maintenance import ownership
     from ralf_integrations.clients import installation, interpreter
 
@@ -204,8 +212,11 @@ def _installation(project: Project, client: str | None, *, share: bool, shared: 
     if settings and asks:
         steps.append(Step(project.config_file, f"comes into force, as it is there: {'; '.join(settings)}"))
     elif settings:
-        steps.append(Step(project.config_file, "is there, and not in force before you accept it: ralf context trust"))
+        steps.append(Step(project.config_file, "is there, and not in force before you accept it: ralf trust"))
     plan.add(steps, partial(ownership.init, project, share=share, accept=asks))
+    if project.owner.has_opted_in and config.of(project).hooks == "off":
+        on = partial(ownership.switch, project, on=True)
+        plan.add([Step(project.config_file, "change: the hooks of this project are on again")], on)
     if client is None:
         return plan
     if client != "agents-md" and not shared:
@@ -413,9 +424,7 @@ def _offer_summarizer(project: Project, client: str, *, wanted: str | None, asks
             return
     changed = local_config.set_local(project, "summarizer", name)
     say(f"{project.local_config_file}: {title} hands over at checkpoints{'' if changed else ', as before'}; {COSTS}")
-    say(
-        "what it takes: ralf context list --cost; a limit: daily_cap in that file; off again: remove `summarizer` there"
-    )
+    say("what it takes: ralf list --cost; a limit: daily_cap in that file; off again: remove `summarizer` there")
 
 
 def _take(project: Project, found: Sequence[Any]) -> None:
@@ -433,7 +442,7 @@ def _take(project: Project, found: Sequence[Any]) -> None:
         say(f"warning: {taken.session.path}: left out: {taken.problem}")
     done = f"{checkpoints:,} checkpoint{'s' * (checkpoints != 1)} in {len(routes)} route{'s' * (len(routes) != 1)}"
     count = len(found) - len(problems)
-    say(f"{count:,} session{'s are' if count != 1 else ' is'} now {done}: ralf context list")
+    say(f"{count:,} session{'s are' if count != 1 else ' is'} now {done}: ralf list")
 
 
 @contextmanager
@@ -456,45 +465,13 @@ def progress_of(found: Sequence[Any]) -> Iterator[Callable[[Any, int, int], None
         yield told
 
 
-@command(short_help="Enable the hooks in this project again.")
-@with_root
-def on(root: str | None) -> None:
-    """Enable the hooks in this project after `ralf off`.
-
-    \b
-    Examples:
-      ralf on
-
-    \b
-    Exit status: 0 · 1 the folder cannot be written · 2 not opted in · 4 damaged configuration
-    """
-    _switch(root, on=True)
-
-
-@command(short_help="Disable the hooks in this project.")
-@with_root
-def off(root: str | None) -> None:
-    """Disable the hooks in this project; clients still call them, but they do nothing.
-
-    Changes one line of config.yaml; everything else works as before.
-
-    \b
-    Examples:
-      ralf off
-
-    \b
-    Exit status: 0 · 1 the folder cannot be written · 2 not opted in · 4 damaged configuration
-    """
-    _switch(root, on=False)
-
-
-def _switch(root: str | None, *, on: bool) -> None:
+def _switch_off(root: str | None) -> None:
+    """Switch the hooks of a project off: clients still call them, and they do nothing."""
     from ralf import project as projects
     from ralf.maintenance import ownership
     from ralf_cli.output import handed_over
 
     project = projects.find(root)
-    changed = ownership.switch(project, on=on)
-    state = "on" if on else "off"
+    changed = ownership.switch(project, on=False)
     with handed_over():
-        click.echo(f"{project.config_file}: hooks are {state}" + ("" if changed else ", as before"))
+        click.echo(f"{project.config_file}: hooks are off" + ("" if changed else ", as before"))

@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
@@ -17,7 +17,7 @@ import click
 
 from ralf_cli.command import command
 from ralf_cli.main import LazyGroup
-from ralf_cli.options import with_json, with_json_alone, with_root
+from ralf_cli.options import with_json_alone, with_root
 
 if TYPE_CHECKING:
     from ralf.project import Project
@@ -34,7 +34,7 @@ class _Loop(LazyGroup):
     lazy: ClassVar[dict[str, str]] = {
         "status": "ralf_cli.loop:status",
         "stop": "ralf_cli.loop:stop",
-        "attach": "ralf_cli.loop:attach",
+        "handover": "ralf_cli.orchestrator:handover",
     }
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -240,7 +240,7 @@ def _detached(project: Project, options: Options, *, as_json: bool) -> None:
         emit_json({"process": process, "log": str(log)})
     else:
         click.echo(f"process {process}; its log: {log}")
-        click.echo("ralf loop status · ralf loop attach · ralf loop stop", err=True)
+        click.echo("ralf loop status · ralf loop status --follow · ralf loop stop", err=True)
 
 
 def _become_background(project: Project, options: Options, log: Path, write: int) -> NoReturn:
@@ -395,20 +395,33 @@ def _emit(result: Result, *, as_json: bool) -> None:
 
 
 @command(short_help="Show the loop that runs here, or ran last.")
+@click.option("-f", "--follow", is_flag=True, help="Print what it reports, until it ends; Ctrl-C stops only this.")
 @with_root
-@with_json
+@with_json_alone
 @click.pass_context
-def status(ctx: click.Context, root: str | None, as_json: bool) -> None:
+def status(ctx: click.Context, follow: bool, root: str | None, as_json: bool) -> None:
     """Show the loop that runs in this project, or the one that ran last: its agents and what it has used.
 
     \b
     Examples:
       ralf loop status
-      ralf loop status --json
+      ralf loop status --follow
 
     \b
-    Exit status: 0 it runs, or ended with 0 · 1 it ended with another status, or was killed · 3 none has run here
+    Exit status: 0 it runs, or ended with 0 · 1 it ended with another status, or was killed · 3 none has run here, none
+    runs (--follow) · 130 stopped from the keyboard
     """
+    from ralf_cli.output import handed_over
+
+    if follow:
+        _follow(ctx, root)
+        return
+    with nullcontext() if as_json else handed_over():
+        _show(ctx, root, as_json=as_json)
+
+
+def _show(ctx: click.Context, root: str | None, *, as_json: bool) -> None:
+    """Print the state of the loop; the exit status as `status` has it."""
     from ralf import project as projects
     from ralf.errors import NotFound
     from ralf_cli.output import emit_json, fields_of, table
@@ -466,19 +479,8 @@ def stop(ctx: click.Context, after_agents: bool, root: str | None) -> None:
     click.echo(f"process {found.process} has stopped")
 
 
-@command(short_help="Watch the loop that runs here.")
-@with_root
-@click.pass_context
-def attach(ctx: click.Context, root: str | None) -> None:
-    """Print what the loop of this project reports, until it ends; Ctrl-C stops watching, not the loop.
-
-    \b
-    Examples:
-      ralf loop attach
-
-    \b
-    Exit status: that of the loop · 3 none runs here · 130 stopped from the keyboard
-    """
+def _follow(ctx: click.Context, root: str | None) -> None:
+    """Print what the loop of a project reports, until it ends; the exit status is that of the loop."""
     from ralf import project as projects
     from ralf_integrations.loop import state as states
 

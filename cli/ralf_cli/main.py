@@ -18,6 +18,8 @@ from ralf.errors import RalfError
 from ralf_cli.command import GLOBAL, TakesGlobal
 from ralf_integrations.hooks import instant
 
+_ALL = f"{__name__}.all"
+
 _OF_A_FULL_ONE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
@@ -41,13 +43,18 @@ class LazyGroup(TakesGlobal, click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands under the headings of their sections, in columns of one width."""
-        width = max(map(len, self.lazy))
-        for heading, names in (self.sections or {"Commands": self.lazy}).items():
+        sections = self.shown_sections(ctx)
+        width = max(len(name) for names in sections.values() for name in names)
+        for heading, names in sections.items():
             commands = ((name, self.get_command(ctx, name)) for name in names)
             limit = formatter.width - 6 - width
             rows = [(name.ljust(width), found.get_short_help_str(limit)) for name, found in commands if found]
             with formatter.section(heading):
                 formatter.write_dl(rows)
+
+    def shown_sections(self, ctx: click.Context) -> dict[str, dict[str, str]]:
+        """What the help lists, under headings."""
+        return self.sections or {"Commands": self.lazy}
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of this name."""
@@ -77,45 +84,71 @@ class _Main(LazyGroup):
             "list": "ralf_cli.reading:list_",
             "show": "ralf_cli.reading:show",
             "search": "ralf_cli.searching:search",
-            "why": "ralf_cli.history:why",
             "log": "ralf_cli.history:log",
-            "diff": "ralf_cli.history:diff",
             "decide": "ralf_cli.writing:decide",
-            "handover": "ralf_cli.handover:handover",
             "undo": "ralf_cli.undo:undo",
-            "route": "ralf_cli.route:route",
-            "context": "ralf_cli.context:context",
+            "edit": "ralf_cli.writing:edit",
         },
         "Agents and their tasks": {
-            "refresh": "ralf_cli.sequence:refresh",
-            "memory": "ralf_cli.memory:memory",
             "task": "ralf_cli.task:task",
-            "serialize": "ralf_cli.sequence:serialize",
             "loop": "ralf_cli.loop:loop",
-            "run": "ralf_cli.run:run",
-            "signal": "ralf_cli.run:signal",
-            "health": "ralf_cli.health:health",
-            "web": "ralf_cli.web:web",
-            "nudge": "ralf_cli.health:nudge",
-            "message": "ralf_cli.message:message",
+            "memory": "ralf_cli.memory:memory",
+            "handover": "ralf_cli.handover:handover",
         },
-        "Setup and maintenance": {
+        "Setup": {
             "init": "ralf_cli.init:init",
-            "on": "ralf_cli.init:on",
-            "off": "ralf_cli.init:off",
-            "doctor": "ralf_cli.status:doctor",
             "config": "ralf_cli.config:config",
-            "migrate": "ralf_cli.migrate:migrate",
+            "doctor": "ralf_cli.status:doctor",
+            "web": "ralf_cli.web:web",
+        },
+        "Less often": {
+            "checkpoint": "ralf_cli.writing:checkpoint",
+            "route": "ralf_cli.route:route",
+            "run": "ralf_cli.run:run",
+            "send": "ralf_cli.send:send",
+            "plan": "ralf_cli.plan:plan",
+            "trust": "ralf_cli.trust:trust",
+            "forget": "ralf_cli.maintenance:forget",
             "gc": "ralf_cli.maintenance:gc",
-            "completion": "ralf_cli.completion:completion",
+            "import": "ralf_cli.importing:import_",
+            "export": "ralf_cli.export:export",
         },
         "For machines": {
             "hook": "ralf_cli.hook:hook",
             "mcp": "ralf_cli.mcp:mcp",
-            "orchestrator": "ralf_cli.health:orchestrator",
+            "completion": "ralf_cli.completion:completion",
             "schema": "ralf_cli.schema:schema",
         },
     }
+    everyday = ("Everyday commands", "Agents and their tasks", "Setup")
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """The arguments; `help` before others asks for the help of these, `help all` for that of all commands."""
+        if args[:1] == ["help"]:
+            if args[1:] in ([], ["all"]):
+                ctx.meta[_ALL] = bool(args[1:])
+                args = ["--help"]
+            else:
+                args = [*args[1:], "--help"]
+        return super().parse_args(ctx, args)
+
+    def shown_sections(self, ctx: click.Context) -> dict[str, dict[str, str]]:
+        """What the help lists: sixteen commands, or all."""
+        return {name: own for name, own in self.sections.items() if name in self.everyday or ctx.meta.get(_ALL)}
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Say how to see the rest."""
+        if not ctx.meta.get(_ALL):
+            formatter.write_paragraph()
+            formatter.write_text("All commands: ralf help all")
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that is named, also by a name that other tools have for it."""
+        from ralf_cli.aliases import resolved
+
+        return super().resolve_command(ctx, resolved(args))
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run what was named."""
@@ -129,7 +162,7 @@ class _Main(LazyGroup):
 
 
 @click.group(cls=_Main, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--load-context", metavar="ROUTE", help="Print what `ralf context show ROUTE` prints.")
+@click.option("--load-context", metavar="ROUTE", help="Print what `ralf show ROUTE` prints.")
 @click.version_option(__version__, prog_name="ralf", message="%(prog)s %(version)s")
 @click.pass_context
 def main(ctx: click.Context, load_context: str | None) -> None:
@@ -141,11 +174,11 @@ def main(ctx: click.Context, load_context: str | None) -> None:
 
     \b
     Examples:
-      ralf init
-      ralf context checkpoint TASK-001 --transcript session.jsonl
+      ralf init --client claude-code
       ralf list
       ralf show TASK-001 --max-tokens 2500
       ralf search "why not asyncio"
+      ralf decide "Use SQLite" --because "one file, many readers"
 
     \b
     Exit status: 0 success (including nothing to do) · 1 failed (unwritable, disk full) ·
@@ -158,12 +191,13 @@ def main(ctx: click.Context, load_context: str | None) -> None:
             raise click.UsageError(f"--load-context prints a route, and takes no command: {ctx.invoked_subcommand}")
         from ralf_cli.reading import show
 
-        ctx.invoke(show, route=load_context)
+        ctx.invoke(show, given=(load_context,))
         return
     if ctx.invoked_subcommand is None:
         from ralf_cli.status import status, suggest
 
-        suggest(ctx.invoke(status))
+        if (found := ctx.invoke(status)) is not None:
+            suggest(found)
 
 
 main.params += GLOBAL.values()
@@ -212,7 +246,7 @@ def run(raised: BaseException | None = None) -> NoReturn:
     except OSError as error:
         if error.filename is None and error.errno in _OF_A_FULL_ONE and _is_full(sys.stdout):
             what = f"standard output: {error.strerror or error}"
-            _complain(what, "what was recorded is kept: look before you run it again: ralf context list")
+            _complain(what, "what was recorded is kept: look before you run it again: ralf list")
         else:
             where = error.filename or "ralf"
             _complain(f"{os.fsdecode(where)}: {error.strerror or error}", _os_hint(error))

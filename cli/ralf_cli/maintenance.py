@@ -1,4 +1,4 @@
-"""`ralf context verify` and `forget`, `ralf gc`: the store as a whole."""
+"""`ralf forget`, `ralf gc`, and the check of the store: the store as a whole."""
 
 from __future__ import annotations
 
@@ -17,27 +17,11 @@ if TYPE_CHECKING:
 _NOTES = 20  # that are printed: old evidence that was dropped is a note a checkpoint
 
 
-@command(short_help="Verify the store's integrity; optionally repair it.")
-@click.argument("route", required=False, metavar="[ROUTE]", shell_complete=complete_route)
-@click.option("--repair", is_flag=True, help="Repair the damage and report each repair.")
-@with_root
-@with_json
-@click.pass_context
-def verify(ctx: click.Context, route: str | None, repair: bool, root: str | None, as_json: bool) -> None:
-    """Verify the integrity of ROUTE or of the whole project: records, route files, evidence.
+def check_store(route: str | None, root: str | None, *, repair: bool, as_json: bool) -> bool:
+    """Verify the records, files and evidence of a route or of all, and repair what can be; whether damage is left.
 
-    Leftovers of a crash (unacknowledged journal tail, stale route file, temporary files) are not damage. A repair
-    works from the journal. It never removes the only copy of anything: what cannot be read is kept beside it, in a
-    file that ends with .damaged, and the journal records the loss.
-
-    \b
-    Examples:
-      ralf context verify
-      ralf context verify TASK-001 --repair
-
-    \b
-    Exit status: 0 no damage (left) · 1 unwritable, disk full · 2 invalid name · 3 no such route ·
-    4 damaged data · 5 busy
+    Leftovers of a crash are no damage. A repair works from the journal, and never removes the only copy of anything:
+    what cannot be read is kept beside it, in a file that ends with .damaged.
     """
     from ralf.maintenance import repair as repairs, verify as verifying
     from ralf_cli.output import emit_json, fields_of
@@ -57,8 +41,7 @@ def verify(ctx: click.Context, route: str | None, repair: bool, root: str | None
             emit_json(fields_of(report) | {"damaged": report.damaged})
         else:
             _emit(report)
-    if report.damaged:
-        ctx.exit(4)
+    return report.damaged > 0 if isinstance(report.damaged, int) else bool(report.damaged)
 
 
 def _emit(report: VerifyReport) -> None:
@@ -68,7 +51,7 @@ def _emit(report: VerifyReport) -> None:
     notes = [finding for finding in report.findings if not finding.damage]
     for finding in report.findings:
         if finding.damage:
-            hint = f"ralf context verify --repair would {finding.repair}" if finding.repair else "mend it by hand"
+            hint = f"ralf doctor --repair would {finding.repair}" if finding.repair else "mend it by hand"
             complain(f"{finding.path}: {finding.what}", hint)
     for finding in notes[:_NOTES]:
         say(f"note: {finding.path}: {finding.what}")
@@ -90,17 +73,18 @@ def _so_many(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-@command(short_help="Drop old transcript text behind checkpoints.")
-@click.option(
-    "--evidence-older-than", "age", metavar="AGE", required=True, help="Of segments that ended before, e.g. 90d, 4w."
-)
+@command(short_help="Drop old transcript text, or useless items of a memory.")
+@click.option("--evidence-older-than", "age", metavar="AGE", help="Of segments that ended before, e.g. 90d, 4w.")
+@click.option("--memory", metavar="AGENT", help="Items of a memory (main) that proved of no use.")
 @click.option("--dry-run", is_flag=True, help="Only list what would be dropped.")
 @with_root
 @with_json
-def gc(age: str, dry_run: bool, root: str | None, as_json: bool) -> None:
-    """Drop old evidence: the transcript text behind checkpoints. Nothing else ever drops any.
+def gc(age: str | None, memory: str | None, dry_run: bool, root: str | None, as_json: bool) -> None:
+    """Drop old evidence: the transcript text behind checkpoints. Nothing else ever drops any. With --memory: items
+    whose confidence is at most 0.3 and that were used at most three times; preferences, relationships and what a
+    person said stay, and `ralf memory edit --to` brings them back.
 
-    Lists it, says what `ralf why` loses, and asks. Decisions, facts, checkpoints and journals stay complete, and the
+    Lists it, says what `ralf show` loses, and asks. Decisions, facts, checkpoints and journals stay complete, and the
     newest checkpoint of each route keeps its evidence. Evidence that no record refers to goes, too. Only a person can
     drop it, on a terminal; --json and --dry-run only list it.
 
@@ -108,11 +92,19 @@ def gc(age: str, dry_run: bool, root: str | None, as_json: bool) -> None:
     Examples:
       ralf gc --evidence-older-than 90d
       ralf gc --evidence-older-than 4w --dry-run
+      ralf gc --memory main
 
     \b
     Exit status: 0, even if there was nothing to drop · 1 unwritable · 2 no age, not on a terminal, not confirmed ·
     4 damaged journal (nothing is dropped)
     """
+    if memory is not None:
+        if age is not None or dry_run:
+            raise click.UsageError("--memory stands alone")
+        _tidy(memory, root)
+        return
+    if age is None:
+        raise click.UsageError("say what is dropped: --evidence-older-than AGE or --memory AGENT")
     from ralf import project as projects
     from ralf.maintenance.evidence import drop_evidence
     from ralf_cli.output import emit_json, fields_of, say, table
@@ -131,7 +123,7 @@ def gc(age: str, dry_run: bool, root: str | None, as_json: bool) -> None:
     rows = [(one.route or "-", ", ".join(one.checkpoints) or "-", one.time or "-", one.size) for one in report.dropped]
     table(("ROUTE", "CHECKPOINT", "TIME", "BYTES"), rows, right=(3,))
     of = sum(len(one.checkpoints) for one in report.dropped)
-    say(f"of {_so_many(of, 'checkpoint')} `ralf why` will show no words any more: only session, lines and hash")
+    say(f"of {_so_many(of, 'checkpoint')} `ralf show` will show no words any more: only session, lines and hash")
     if dry_run:
         click.echo(f"would drop {freed}; {left}")
         return
@@ -143,10 +135,27 @@ def gc(age: str, dry_run: bool, root: str | None, as_json: bool) -> None:
     click.echo(f"dropped {report.freed:,} bytes of evidence; {report.kept:,} stay")
 
 
+def _tidy(agent: str, root: str | None) -> None:
+    """Drop of a memory what proved of no use."""
+    from ralf import project as projects
+    from ralf.memory.model import check_agent
+    from ralf.memory.writing import load, tidy
+    from ralf_cli.output import say
+
+    whose = projects.find(root), check_agent(agent)
+    before, made = load(*whose), tidy(*whose)
+    for warning in made.warnings:
+        say(f"warning: {warning}")
+    gone = len(before.items) - len(made.items)
+    undo = f"to undo it: ralf memory edit --to r{before.revision}"
+    click.echo(f"{agent}: {len(made.items):,} items, {gone:,} fewer; {undo}")
+
+
 @command(short_help="Erase text from the entire store.")
 @click.argument("route", required=False, metavar="[ROUTE]", shell_complete=complete_route)
 @click.argument("id", required=False)
 @click.option("--text", metavar="TEXT", help="Erase this text wherever it appears; - reads it from stdin.")
+@click.option("--run", metavar="RUN", help="Delete all that is kept of a run instead: records, states, output.")
 @click.option("--dry-run", is_flag=True, help="Only list what would be erased.")
 @click.option("--yes", is_flag=True, help="Skip confirmation.")
 @with_root
@@ -157,6 +166,7 @@ def forget(
     route: str | None,
     id: str | None,  # noqa: A002
     text: str | None,
+    run: str | None,
     dry_run: bool,
     yes: bool,
     root: str | None,
@@ -174,10 +184,11 @@ def forget(
 
     \b
     Examples:
-      ralf context forget DEC-003
-      ralf context forget TASK-001 cp-002 --dry-run
-      ralf context forget TASK-001 --text - --yes < secret.txt
-      ralf context forget TASK-001 --yes
+      ralf forget DEC-003
+      ralf forget TASK-001 cp-002 --dry-run
+      ralf forget TASK-001 --text - --yes < secret.txt
+      ralf forget TASK-001 --yes
+      ralf forget --run survey
 
     \b
     Exit status: 0, even if nothing held the words · 1 unwritable; some copies remain (they are listed) ·
@@ -188,8 +199,13 @@ def forget(
     from ralf_cli.person import check_no_agent
     from ralf_cli.terminal import complain
 
+    if run is not None:
+        if route is not None or text is not None or dry_run:
+            raise click.UsageError("--run stands alone")
+        _forget_run(run, root, yes=yes, as_json=as_json)
+        return
     if route is None and text is None:
-        raise Misused(ctx, "name what is to be forgotten", "ralf context forget ROUTE [ID]")
+        raise Misused(ctx, "name what is to be forgotten", "ralf forget ROUTE [ID]")
     if route is None or (id is None and text is None and is_label(ctx, route)):
         route, id = meant(ctx), route  # noqa: A001
     if id is not None and text is not None:
@@ -197,7 +213,7 @@ def forget(
     if text == "-":
         text = sys.stdin.read().strip("\n")
     if not dry_run:
-        check_no_agent(route, "nothing was forgotten", f"ralf context forget {route}")
+        check_no_agent(route, "nothing was forgotten", f"ralf forget {route}")
     if not dry_run and not yes:
         looked = _forget(route, id, text, dry_run=True, root=root)
         _confirm(looked)
@@ -212,6 +228,25 @@ def forget(
     if done.left:
         complain(f"{done.route}: the words still stand in {', '.join(done.left)}", "purge these by hand")
         ctx.exit(1)
+
+
+def _forget_run(run: str, root: str | None, *, yes: bool, as_json: bool) -> None:
+    """Delete all that is kept of a run, once a person has said so."""
+    from ralf.agent import forget_run
+    from ralf_cli.output import emit_json
+    from ralf_cli.person import check_no_agent
+
+    check_no_agent(run, "nothing was deleted", f"ralf forget --run {run}")
+    if not yes:
+        if not sys.stdin.isatty():
+            raise click.UsageError("nothing was deleted: this cannot be undone, so say --yes")
+        if not click.confirm(f"Delete all of {run}? This cannot be undone", err=True):
+            raise click.UsageError("nothing was deleted")
+    gone = forget_run(run, root=root)
+    if as_json:
+        emit_json({"run": run, "deleted": gone})
+    else:
+        click.echo(f"{run}: deleted, {gone:,} records and blobs")
 
 
 def _forget(route: str, id: str | None, text: str | None, *, dry_run: bool, root: str | None) -> Forgotten:  # noqa: A002

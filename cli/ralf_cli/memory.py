@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import wraps
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import click
@@ -30,9 +29,7 @@ _MOST = 40  # items that are shown where nothing else is asked for
 
 
 class _Memory(LazyGroup):
-    lazy: ClassVar[dict[str, str]] = {
-        name: f"ralf_cli.memory:{name}" for name in "show add edit drop accept why status restore tidy export".split()
-    }
+    lazy: ClassVar[dict[str, str]] = {name: f"ralf_cli.memory:{name}" for name in "show add edit drop accept".split()}
 
 
 @click.pass_context
@@ -54,7 +51,7 @@ memory = _Memory(
     Examples:
       ralf memory
       ralf memory add preference "indent: tabs"
-      ralf memory why trap-3
+      ralf memory show trap-3
 
     \b
     Exit status: that of the command
@@ -89,7 +86,7 @@ def _origin() -> str:
 
 
 def _with_id() -> Callable[[F], F]:
-    return click.argument("id", callback=lambda _, __, said: said.strip("[] ").lower())
+    return click.argument("id", callback=lambda _, __, said: _as_id(said))
 
 
 def _with_warnings(memory: Memory) -> Memory:
@@ -117,37 +114,47 @@ def _emit(item: Item | None, what: str, *, as_json: bool) -> None:
         click.echo(f"{what}: {line(item)}")
 
 
-@command(short_help="Show the memory.")
-@click.argument("kind", required=False, type=click.Choice(_KINDS))
+@command(short_help="Show the memory, or where an item comes from.")
+@click.argument("what", required=False, metavar="[KIND|ID]")
 @click.option("--all", "all_", is_flag=True, help=f"All items. Default: the {_MOST} most valuable.")
+@click.option("--offers", is_flag=True, help="Only what is offered and waits for you: ralf memory accept ID.")
 @click.option("--for", "task", metavar="TEXT|ROUTE", help="What concerns a task, as an agent is handed it.")
 @_of_an_agent
 @with_json_alone
-def show(kind: str | None, all_: bool, task: str | None, whose: Whose, as_json: bool) -> None:
-    """Show what the agent has learned, or only items of KIND.
+def show(what: str | None, all_: bool, offers: bool, task: str | None, whose: Whose, as_json: bool) -> None:
+    """Show what the agent has learned, or only items of KIND; of the item ID what made it: each record, and the
+    transcript lines of its evidence.
 
     \b
     Examples:
       ralf memory show
       ralf memory show trap --all
+      ralf memory show trap-3
       ralf memory show --for "the pool in src/db.py times out"
       ralf memory show --json
 
     \b
-    Exit status: 0, even without any item · 2 invalid name · 4 damaged records
+    Exit status: 0, even without any item · 2 invalid name · 3 no such item · 4 damaged records
     """
     from ralf_cli.output import handed_over
 
-    if task and (kind or all_):
-        raise click.UsageError("--for chooses by itself: leave out KIND and --all")
+    if task and (what or all_ or offers):
+        raise click.UsageError("--for chooses by itself: leave out KIND, --all and --offers")
     if task:
         _show_for(task, *whose, as_json=as_json)
-    else:
-        with nullcontext() if as_json else handed_over():
-            _show_items(kind, whose, all_=all_, as_json=as_json)
+        return
+    with nullcontext() if as_json else handed_over():
+        if what is None or what in _KINDS:
+            _show_items(what, whose, all_=all_, offers=offers, as_json=as_json)
+        else:
+            _tell_origin(whose, _as_id(what), as_json=as_json)
 
 
-def _show_items(kind: str | None, whose: Whose, *, all_: bool, as_json: bool) -> None:
+def _as_id(said: str) -> str:
+    return said.strip("[] ").lower()
+
+
+def _show_items(kind: str | None, whose: Whose, *, all_: bool, offers: bool, as_json: bool) -> None:
     from ralf.memory.model import KINDS
     from ralf.memory.wording import line
     from ralf.memory.writing import load
@@ -155,7 +162,9 @@ def _show_items(kind: str | None, whose: Whose, *, all_: bool, as_json: bool) ->
 
     found = _with_warnings(load(*whose))
     items = found.of_kind(kind) if kind else found.items
-    shown = items if all_ else found.best(kind)[:_MOST]
+    if offers:
+        items = tuple(item for item in found.offers if kind in (None, item.kind))
+    shown = items if all_ or offers else found.best(kind)[:_MOST]
     if as_json:
         listed = [fields_of(item) | {"confidence": item.confidence} for item in items if item in shown]
         emit_json(fields_of(found) | {"items": listed})
@@ -166,10 +175,12 @@ def _show_items(kind: str | None, whose: Whose, *, all_: bool, as_json: bool) ->
             click.echo("".join(f"  {line(item)}\n" for item in own))
     if left := len(items) - len(shown):
         say(f"{left:,} more, of less value: ralf memory show --all")
+    elif offers and not items:
+        say("nothing is offered")
     elif not items:
         say('nothing is remembered yet; hooks learn from checkpoints, or add an item: ralf memory add fact "TEXT"')
-    if offers := len(found.offers):
-        say(f"{offers:,} offered: to take one in: ralf memory accept {found.offers[0].id}")
+    if found.offers and not offers:
+        say(f"{len(found.offers):,} offered: ralf memory show --offers; to take one in: ralf memory accept ID")
 
 
 def _show_for(task: str, project: Project, agent: str, *, as_json: bool) -> None:
@@ -247,12 +258,13 @@ def add(
     _emit(item, "offered" if item.status == "offered" else "added", as_json=as_json)
 
 
-@command(short_help="Change an item.")
-@_with_id()
+@command(short_help="Change an item, or go back to a revision.")
+@click.argument("id", required=False, callback=lambda _, __, said: said and _as_id(said))
 @click.argument("values", nargs=-1, metavar="[FIELD=VALUE]...")
+@click.option("--to", metavar="rN", help="Instead: bring back what the memory was at a revision.")
 @_of_an_agent
 @with_json
-def edit(id: str, values: tuple[str, ...], whose: Whose, as_json: bool) -> None:  # noqa: A002
+def edit(id: str | None, values: tuple[str, ...], to: str | None, whose: Whose, as_json: bool) -> None:  # noqa: A002
     """Change fields of the item ID. You can also edit the file of the memory at any time, in any editor:
     `.autonomous/context/memory/AGENT.md`.
 
@@ -260,16 +272,33 @@ def edit(id: str, values: tuple[str, ...], whose: Whose, as_json: bool) -> None:
     Examples:
       ralf memory edit preference-1 value=spaces
       ralf memory edit pattern-2 confidence=0.9 "text=Run the linter first"
+      ralf memory edit --to r12
 
     \b
     Exit status: 0 · 1 unwritable, disk full · 2 invalid name or field · 3 no such item · 4 damaged records · 5 busy
     """
-    if not values:
-        raise click.UsageError("say what to change: FIELD=VALUE")
+    if to is not None:
+        if id is not None:
+            raise click.UsageError("--to stands alone")
+        _go_back(whose, to)
+        return
+    if not (id and values):
+        raise click.UsageError("say what to change: ID FIELD=VALUE")
     from ralf.memory.family import edit_of
 
     made = _recorded(whose, edit_of(id, values, origin=_origin()))
     _emit(made.get(id), "changed", as_json=as_json)
+
+
+def _go_back(whose: Whose, revision: str) -> None:
+    """Bring back what the memory was: a change like any other, which no agent makes."""
+    from ralf.memory.writing import restore
+    from ralf_cli.person import check_person
+
+    check_person(whose[1], "nothing was restored", f"ralf memory edit --to {revision}")
+    number = revision.strip("[] r")
+    made = _with_warnings(restore(*whose, int(number) if number.isdecimal() else 0))
+    click.echo(f"{whose[1]}: as it was at r{number}; revision {made.revision}")
 
 
 @command(short_help="Drop an item for good.")
@@ -318,26 +347,13 @@ def accept(id: str, whose: Whose, as_json: bool) -> None:  # noqa: A002
     _emit(_recorded(whose, delta("accept", id)).get(id), "accepted", as_json=as_json)
 
 
-@command(short_help="Show where an item comes from.")
-@_with_id()
-@_of_an_agent
-@with_json
-def why(id: str, whose: Whose, as_json: bool) -> None:  # noqa: A002
-    """Show what made the item ID: each record, and the transcript lines of its evidence. It works for one that was
-    dropped, too.
-
-    \b
-    Examples:
-      ralf memory why trap-3
-
-    \b
-    Exit status: 0 · 2 invalid name · 3 no such item · 4 damaged records
-    """
+def _tell_origin(whose: Whose, id_: str, *, as_json: bool) -> None:
+    """Print what made an item: each record, and the transcript lines of its evidence; of one that was dropped, too."""
     from ralf.memory.provenance import why as why_item
     from ralf.memory.wording import line
     from ralf_cli.output import emit_json, fields_of
 
-    found = why_item(*whose, id)
+    found = why_item(*whose, id_)
     if as_json:
         emit_json(fields_of(found))
         return
@@ -348,101 +364,3 @@ def why(id: str, whose: Whose, as_json: bool) -> None:  # noqa: A002
         click.echo(f"  evidence {source.reference}" + (f": {source.problem}" if source.problem else ""))
         for quote in source.quotes:
             click.echo(f"    {quote.line}  {quote.who}: {quote.text.strip()[:500]}")
-
-
-@command(short_help="Show how large the memory is.")
-@_of_an_agent
-@with_json
-def status(whose: Whose, as_json: bool) -> None:
-    """Show size, number of items, patterns and outcomes, and when the memory was last written and tidied.
-
-    \b
-    Examples:
-      ralf memory status
-      ralf memory status --json
-
-    \b
-    Exit status: 0 · 2 invalid name · 4 damaged records
-    """
-    from ralf.memory.writing import status as status_of
-    from ralf_cli.output import emit_json, say
-
-    told = status_of(*whose)
-    for warning in told.pop("warnings"):
-        say(f"warning: {warning}")
-    if as_json:
-        emit_json(told)
-        return
-    for name, value in told.items():
-        click.echo(f"{name:<15} {value if value != '' else '-'}")
-
-
-@command(short_help="Go back to a revision.")
-@click.argument("revision", callback=lambda _, __, said: said.strip("[] r"))
-@_of_an_agent
-def restore(revision: str, whose: Whose) -> None:
-    """Bring back what the memory was at REVISION, such as r12; `ralf memory why ID` tells them. This is a change like
-    any other, and can be undone in the same way. No agent can.
-
-    \b
-    Examples:
-      ralf memory restore r12
-
-    \b
-    Exit status: 0 · 1 unwritable, disk full · 2 invalid name · 3 no such revision · 4 damaged records · 5 busy
-    """
-    from ralf.memory.writing import restore as restore_to
-    from ralf_cli.person import check_person
-
-    check_person(whose[1], "nothing was restored", f"ralf memory restore {revision}")
-    made = _with_warnings(restore_to(*whose, int(revision) if revision.isdecimal() else 0))
-    click.echo(f"{whose[1]}: as it was at r{revision}; revision {made.revision}")
-
-
-@command(short_help="Drop what proved of no use.")
-@_of_an_agent
-def tidy(whose: Whose) -> None:
-    """Drop items whose confidence is at most 0.3 and that were used at most three times. Preferences, relationships and
-    what a person said stay.
-
-    \b
-    Examples:
-      ralf memory tidy
-
-    \b
-    Exit status: 0 · 1 unwritable, disk full · 2 invalid name · 4 damaged records · 5 busy
-    """
-    from ralf.memory.writing import load, tidy as tidy_memory
-
-    before = load(*whose)
-    made = _with_warnings(tidy_memory(*whose))
-    gone = len(before.items) - len(made.items)
-    undo = f"to undo it: ralf memory restore r{before.revision}"
-    click.echo(f"{whose[1]}: {len(made.items):,} items, {gone:,} fewer; {undo}")
-
-
-@command(short_help="Write the memory into CLAUDE.md, AGENTS.md or MEMORY.md.")
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@_of_an_agent
-@with_json
-def export(file: Path, whose: Whose, as_json: bool) -> None:
-    """Write the most valuable items between two markers into FILE, as many as its client loads; the rest of the file
-    stays as it is. A second time it makes the section anew.
-
-    \b
-    Examples:
-      ralf memory export CLAUDE.md
-      ralf memory export AGENTS.md
-
-    \b
-    Exit status: 0 · 1 unwritable, disk full · 2 a link, not UTF-8 · 4 damaged records, half of the markers · 5 busy
-    """
-    from ralf.memory.exporting import export as export_to
-    from ralf_cli.output import emit_json, fields_of
-
-    done = export_to(*whose, file.absolute())
-    if as_json:
-        emit_json(fields_of(done))
-        return
-    left = f", {done.left_out:,} left out" if done.left_out else ""
-    click.echo(f"{file}: {done.items:,} items{left}" + ("" if done.is_changed else "; unchanged"))

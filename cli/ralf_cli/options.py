@@ -92,12 +92,7 @@ def with_route(following: str = "", metavar: str = "", *, instead_of: str = "") 
     """
 
     def alone(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-        if ctx.resilient_parsing:
-            return value
-        if value is None:
-            return meant(ctx)
-        _tell_name(ctx, value)
-        return value
+        return value if ctx.resilient_parsing else named_or_meant(ctx, value)
 
     def behind(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
         if instead_of and ctx.params.get(instead_of) and not ctx.resilient_parsing:
@@ -132,6 +127,14 @@ def with_route(following: str = "", metavar: str = "", *, instead_of: str = "") 
     return adding
 
 
+def named_or_meant(ctx: click.Context, route: str | None) -> str:
+    """The route that was named, else the one that is meant; which is said where it is not what was typed."""
+    if route is None:
+        return meant(ctx)
+    _tell_name(ctx, route)
+    return route
+
+
 _LABELS = ("id", "to")
 """The arguments behind ROUTE that name a decision, a checkpoint or a revision."""
 
@@ -156,8 +159,10 @@ def _complete_route_or_label(ctx: click.Context, param: click.Parameter, incompl
     return complete_route(ctx, param, incomplete) + completion.labels(_root(ctx), None, incomplete)
 
 
-_LABEL = re.compile(r"(?:cp-?|r|dec-?)?[0-9]{1,9}|now", re.IGNORECASE)
-"""What names a moment of a route, or an item of it: `cp-003`, `3`, `r12`, `DEC-007`, `now`."""
+_ONE = r"(?:(?:cp-?|r|dec-?)?[0-9]{1,9}|now)"
+
+LABEL = re.compile(rf"{_ONE}?\.\.{_ONE}?|{_ONE}", re.IGNORECASE)
+"""What names a moment of a route, an item of it, or a span: `cp-003`, `3`, `r12`, `DEC-007`, `now`, `cp-2..cp-5`."""
 
 
 def with_route_and_labels(metavar: str) -> Callable[[F], F]:
@@ -167,7 +172,7 @@ def with_route_and_labels(metavar: str) -> Callable[[F], F]:
         from ralf_cli import completion
 
         given = ctx.params.get(str(param.name)) or ()
-        if given and not _LABEL.fullmatch(given[0]):
+        if given and not LABEL.fullmatch(given[0]):
             return completion.labels(_root(ctx), given[0], incomplete)
         return _complete_route_or_label(ctx, param, incomplete)
 
@@ -212,7 +217,7 @@ def is_label(ctx: click.Context, text: str) -> bool:
     """Whether a text names an item or a moment of a route, and is no route's name itself."""
     from ralf import project as projects, routing
 
-    return _LABEL.fullmatch(text) is not None and routing.known(projects.find(_root(ctx)), text) is None
+    return LABEL.fullmatch(text) is not None and routing.known(projects.find(_root(ctx)), text) is None
 
 
 def _not_missing(ctx: click.Context, param: click.Parameter, value: str | None) -> str:
@@ -261,7 +266,7 @@ def _instead(ctx: click.Context, project: Project) -> str:
 
     known = ralf.list_routes(root=project.root)
     name = known[0].route if known else "NAME"
-    return f"{ctx.command_path} {name if known else 'ROUTE'} …, or make a route current: ralf route use {name}"
+    return f"{ctx.command_path} {name if known else 'ROUTE'} …, or make a route current: ralf route {name}"
 
 
 def _root(ctx: click.Context) -> str | None:

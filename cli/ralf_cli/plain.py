@@ -1,7 +1,7 @@
 """What agents type most, answered in a pipe without loading click, which takes longer than the answer.
 
     ralf list · show ROUTE                  ralf refresh
-    ralf context list · show ROUTE          ralf task list · show · claim · progress · done
+    ralf list · show ROUTE          ralf task list · show · claim · progress · done
     ralf memory show --for TEXT             ralf decide ROUTE TEXT
     ralf --help
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import click
 
 from ralf_cli import tables
 from ralf_cli.command import command
-from ralf_cli.options import with_json, with_json_alone, with_plain, with_root, with_route
+from ralf_cli.options import route_and_labels, with_json, with_json_alone, with_plain, with_root, with_route_and_labels
 from ralf_cli.pager import with_pager
 from ralf_cli.times import shown, with_since
 
@@ -67,18 +68,18 @@ def list_(
     elif since:
         say(f"no route in which anything was recorded since {since}")
     else:
-        say("no routes yet; make one with: ralf context checkpoint ROUTE --transcript FILE")
+        say("no routes yet; make one with: ralf checkpoint ROUTE --transcript FILE")
     project = projects.find(root)
     if archived := routing.archived(project):
         say(f"note: routes without a record for long, which are archived and not listed: {len(archived):,}")
     if strays := routing.strays(project):
         count = len(strays)
-        say(f"note: files in routes/ that no route can have, and nobody reads: {count}; see: ralf context verify")
+        say(f"note: files in routes/ that no route can have, and nobody reads: {count}; see: ralf doctor --store")
     for route in routes:
         if route.damage:
             from ralf_cli.terminal import complain  # only what is wrong pays for it
 
-            complain(route.damage, f"ralf context show {route.route}")
+            complain(route.damage, f"ralf show {route.route}")
     if any(route.damage for route in routes):
         ctx.exit(4)
 
@@ -109,11 +110,11 @@ def _list_cost(routes: list[str], root: str | None, *, as_json: bool) -> None:
             right=(1, 2, 3),
         )
     else:
-        say("no routes yet; make one with: ralf context checkpoint ROUTE --transcript FILE")
+        say("no routes yet; make one with: ralf checkpoint ROUTE --transcript FILE")
 
 
-@command(short_help="Show the context of a route.")
-@with_route()
+@command(short_help="Show a route, or what stands behind one of its items.")
+@with_route_and_labels("[ROUTE] [ID]")
 @click.option("--max-tokens", type=click.IntRange(min=0), metavar="N", help="Hard limit: at most N o200k_base tokens.")
 @click.option("--brief", is_flag=True, help=f"The short version for a fresh agent; at most {BRIEF_TOKENS:,} tokens.")
 @click.option("--section", type=click.Choice(SECTIONS), help="Only this part.")
@@ -123,8 +124,10 @@ def _list_cost(routes: list[str], root: str | None, *, as_json: bool) -> None:
 @with_root
 @with_pager
 @with_json_alone
+@click.pass_context
 def show(
-    route: str,
+    ctx: click.Context,
+    given: tuple[str, ...],
     max_tokens: int | None,
     brief: bool,
     section: str | None,
@@ -134,7 +137,8 @@ def show(
     root: str | None,
     as_json: bool,
 ) -> None:
-    """Show the context of ROUTE: goal, current state, next steps, decisions, facts, history.
+    """Show the context of ROUTE: goal, current state, next steps, decisions, facts, history. With the ID of a decision
+    or a checkpoint: what made it, the words with their lines, the turn, and what was said next.
 
     Marks open files changed or deleted since the last checkpoint, and reports work not yet checkpointed. --json
     respects --section, --brief and --max-tokens; `left_out` counts the omitted items. Within a budget, fields that are
@@ -147,12 +151,22 @@ def show(
       ralf show TASK-001 --max-tokens 2500
       ralf show TASK-001 --section decisions
       ralf show TASK-001 --at cp-002 --json
+      ralf show TASK-001 DEC-003
 
     \b
-    Exit status: 0 · 2 invalid name · 3 no such route or checkpoint · 4 damaged data (the readable part is printed)
+    Exit status: 0 · 2 invalid name · 3 no such route, checkpoint or ID, or its evidence was pruned · 4 damaged data
+    (the readable part is printed)
     """
     import ralf
 
+    route, ids = route_and_labels(ctx, given, 1)
+    if ids:
+        from ralf_cli import reasons
+        from ralf_cli.output import handed_over
+
+        with nullcontext() if as_json else handed_over():
+            reasons.tell(route, ids[0], root, as_json=as_json)
+        return
     if brief and section:
         raise click.UsageError("--brief and --section: which of them?")
     if at is None:
@@ -174,7 +188,7 @@ def show(
         from ralf_cli.terminal import complain  # only what is wrong pays for it
 
         complain(context.warnings[0], context.warnings[1] if len(context.warnings) > 1 else "")
-        click.get_current_context().exit(4)
+        ctx.exit(4)
 
 
 def _tell_session(root: str | None, route: str) -> None:

@@ -1,16 +1,16 @@
-"""`ralf run` and `ralf signal`: runs of agents looked at, followed, tried again, ended; messages to them."""
+"""`ralf run`: runs of agents looked at, followed, tried again, ended."""
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, BinaryIO, ClassVar
 
 import click
 
 from ralf_cli.command import command
 from ralf_cli.main import LazyGroup
-from ralf_cli.options import with_json, with_root
+from ralf_cli.options import with_json, with_json_alone, with_root
 
 if TYPE_CHECKING:
     from ralf.agent import RunState, SavedState
@@ -23,12 +23,9 @@ _QUIET = ("completed", "cancelled")  # what a list leaves out where nothing else
 
 class _Run(LazyGroup):
     lazy: ClassVar[dict[str, str]] = {
-        "list": "ralf_cli.run:list_",
         "show": "ralf_cli.run:show",
-        "stream": "ralf_cli.run:stream",
         "retry": "ralf_cli.run:retry",
         "cancel": "ralf_cli.run:cancel",
-        "forget": "ralf_cli.run:forget",
     }
 
 
@@ -45,13 +42,12 @@ run = _Run(
 
     A run is the durable state of an agent that a program of yours keeps with `ralf.agent`: saved states, calls made
     once, decisions, signals and output. These commands show what is known of a run, never what its states, answers and
-    signals contain; only `stream` prints content, the output.
+    signals contain; only --output prints content.
 
     \b
     Examples:
-      ralf run list
-      ralf run show survey
-      ralf run stream survey --follow
+      ralf run show
+      ralf run show survey --follow
 
     \b
     Exit status: that of the command
@@ -65,23 +61,8 @@ _the_step = click.option("--step", metavar="STEP", help="The step. Default: the 
 _every_step = click.option("--step", metavar="STEP", help="Only this step. Default: every step of the run.")
 
 
-@command("list", short_help="List the runs.")
-@click.option("--status", type=click.Choice(_STATUSES), help="Only steps with this status.")
-@click.option("--all", "all_", is_flag=True, help="Every step, completed and cancelled ones included, without a limit.")
-@with_root
-@with_json
-def list_(status: str | None, all_: bool, root: str | None, as_json: bool) -> None:
-    """List the steps of all runs that have not completed, by name; at most 50 of them.
-
-    \b
-    Examples:
-      ralf run list
-      ralf run list --status dead
-      ralf run list --all --json
-
-    \b
-    Exit status: 0, even without any run · 4 the records of a run are damaged (the others are listed)
-    """
+def _list(status: str | None, root: str | None, *, all_: bool, as_json: bool) -> None:
+    """List the steps of all runs, by name."""
     from ralf.agent import list_runs
     from ralf_cli.output import emit_json, fields_of, say, table
     from ralf_cli.terminal import complain
@@ -94,15 +75,15 @@ def list_(status: str | None, all_: bool, root: str | None, as_json: bool) -> No
     elif shown:
         table(_HEADINGS, map(_cells, shown[:most]), right=(3, 4, 5, 6))
     if more := len(shown) - len(shown[:most]):
-        say(f"{more:,} more: ralf run list --all")
+        say(f"{more:,} more: ralf run show --all")
     if quiet := len(found.runs) - len(shown):
-        say(f"not shown: {quiet:,} completed or cancelled: ralf run list --all")
+        say(f"not shown: {quiet:,} completed or cancelled: ralf run show --all")
     elif not shown:
         say(f"no run is {status}" if status else "no run yet")
     if found.foreign:
-        say(f"not shown: {len(found.foreign):,} that your ralf did not write; if they are yours: ralf context trust")
+        say(f"not shown: {len(found.foreign):,} that your ralf did not write; if they are yours: ralf trust")
     for name, problem in found.damaged:
-        complain(f"{name}: {problem}", "ralf context verify --repair")
+        complain(f"{name}: {problem}", "ralf doctor --repair")
     if found.damaged:
         click.get_current_context().exit(4)
 
@@ -138,24 +119,63 @@ def _size(size: int) -> str:
     return f"{size / 1e3:,.0f} KB" if size < 10_000_000 else f"{size / 1e6:,.0f} MB"
 
 
-@command(short_help="Show what is known of a run, without its contents.")
-@click.argument("run", metavar="RUN")
+@command(short_help="List the runs, show one, or print its output.")
+@click.argument("run", required=False, metavar="[RUN]")
 @_the_step
+@click.option("--status", type=click.Choice(_STATUSES), help="Without RUN: only steps with this status.")
+@click.option("--all", "all_", is_flag=True, help="Without RUN: every step, without a limit.")
+@click.option("--output", is_flag=True, help="Print the output of RUN from its beginning.")
+@click.option("-f", "--follow", is_flag=True, help="As --output, and wait for more until the step has ended.")
+@click.option(
+    "--timeout", type=click.FloatRange(min=0.0), metavar="S", help="With --follow: stop after S silent seconds."
+)
 @with_root
-@with_json
-def show(run: str, step: str | None, root: str | None, as_json: bool) -> None:
-    """Show what is known of RUN: status, iteration, holder, saved states, calls, signals and the last failure.
+@with_json_alone
+def show(
+    run: str | None,
+    step: str | None,
+    status: str | None,
+    all_: bool,
+    output: bool,
+    follow: bool,
+    timeout: float | None,
+    root: str | None,
+    as_json: bool,
+) -> None:
+    """List the steps of all runs that have not completed; of RUN show status, iteration, holder, saved states, calls,
+    signals and the last failure, never what states, answers and signals contain; or print its output.
 
-    What states, answers and signals contain is never shown.
+    In a pipe the bytes of the output are printed as they were written; on a terminal, control sequences are removed.
 
     \b
     Examples:
+      ralf run show
       ralf run show survey
-      ralf run show survey --step draft --json
+      ralf run show survey --follow
+      ralf run show survey --output > survey.log
 
     \b
-    Exit status: 0 · 2 invalid name · 3 no such run (the closest are named) · 4 damaged records
+    Exit status: 0, even without any run · 2 invalid name · 3 no such run (the closest are named; with --follow it is
+    waited for) · 4 damaged records · 130 stopped from the keyboard
     """
+    from ralf_cli.output import handed_over
+
+    if timeout is not None and not follow:
+        raise click.UsageError("--timeout is for --follow")
+    if run is None:
+        if step is not None or output or follow:
+            raise click.UsageError("name the RUN")
+        with nullcontext() if as_json else handed_over():
+            _list(status, root, all_=all_, as_json=as_json)
+    elif output or follow:
+        _stream(run, step, root, follow=follow, timeout=timeout)
+    else:
+        with nullcontext() if as_json else handed_over():
+            _show(run, step, root, as_json=as_json)
+
+
+def _show(run: str, step: str | None, root: str | None, *, as_json: bool) -> None:
+    """Show what is known of a run."""
     from ralf.agent import AgentRun, get_run
     from ralf_cli.output import emit_json, fields_of, say
 
@@ -205,41 +225,18 @@ def _next(state: RunState) -> str:
     """What to type next, "" for nothing."""
     name = state.run if state.step == "main" else f"{state.run} --step {state.step}"
     if state.status == "paused":
-        return f"to continue it: ralf signal {state.run} {state.waits_for}"
+        return f"to continue it: ralf send {state.run} --signal {state.waits_for}"
     if state.status in ("failed", "dead", "cancelled"):
         return f"to open it again: ralf run retry {name}"
     return "start its program again: it continues here" if state.status == "lost" else ""
 
 
-@command(short_help="Print the output of a run.")
-@click.argument("run", metavar="RUN")
-@_the_step
-@click.option("-f", "--follow", is_flag=True, help="Wait for more until the step has ended.")
-@click.option(
-    "--timeout", type=click.FloatRange(min=0.0), metavar="S", help="With --follow: stop after S seconds without output."
-)
-@with_root
-def stream(run: str, step: str | None, follow: bool, timeout: float | None, root: str | None) -> None:
-    """Print the output of RUN from its beginning, however late you come.
-
-    In a pipe the bytes are printed as they were written; on a terminal, control sequences are removed.
-
-    \b
-    Examples:
-      ralf run stream survey
-      ralf run stream survey --follow
-      ralf run stream survey > survey.log
-
-    \b
-    Exit status: 0, even without output · 2 invalid name · 3 no such run (with --follow it is waited for) ·
-    4 damaged records · 130 stopped from the keyboard
-    """
+def _stream(run: str, step: str | None, root: str | None, *, follow: bool, timeout: float | None) -> None:
+    """Print the output of a run from its beginning, however late one comes."""
     from ralf.agent import get_run, tail
     from ralf.agent.model import MAIN
     from ralf.errors import RunNotFound
 
-    if timeout is not None and not follow:
-        raise click.UsageError("--timeout is for --follow")
     if step is None:
         try:
             step = get_run(run, root=root).step
@@ -321,113 +318,3 @@ def _tell(state: RunState, *, as_json: bool) -> None:
         emit_json(fields_of(state))
     else:
         click.echo(f"{state.run}: {_status(state)}, iteration {state.iteration:,}")
-
-
-@command(short_help="Delete all that is kept of a run.")
-@click.argument("run", metavar="RUN")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@with_root
-@with_json
-def forget(run: str, yes: bool, root: str | None, as_json: bool) -> None:
-    """Delete all that is kept of RUN: records, states, answers, signals, output and stored results. This cannot be
-    undone.
-
-    \b
-    Examples:
-      ralf run forget survey
-      ralf run forget survey --yes
-
-    \b
-    Exit status: 0 · 1 unwritable · 2 not confirmed, invalid name · 3 no such run · 4 damaged records ·
-    5 a live process holds it
-    """
-    from ralf.agent import forget_run
-    from ralf_cli.output import emit_json
-
-    if not yes:
-        if not sys.stdin.isatty():
-            raise click.UsageError("nothing was deleted: this cannot be undone, so say --yes")
-        if not click.confirm(f"Delete all of {run}? This cannot be undone", err=True):
-            raise click.UsageError("nothing was deleted")
-    gone = forget_run(run, root=root)
-    if as_json:
-        emit_json({"run": run, "deleted": gone})
-    else:
-        click.echo(f"{run}: deleted, {gone:,} records and blobs")
-
-
-@command(short_help="Send a signal to a run.")
-@click.argument("run", metavar="RUN")
-@click.argument("name", metavar="NAME")
-@click.argument("data", metavar="[DATA]", required=False)
-@click.option("--file", "file", type=click.Path(dir_okay=False, path_type=Path), help="Send the bytes of this file.")
-@click.option("--id", "id_", metavar="ID", help="Your own id: sent twice with the same id, it counts once.")
-@click.option("--by", metavar="WHO", default="", help="The sender. Default: as the environment says.")
-@with_root
-@with_json
-def signal(
-    run: str,
-    name: str,
-    data: str | None,
-    file: Path | None,
-    id_: str | None,
-    by: str,
-    root: str | None,
-    as_json: bool,
-) -> None:
-    """Send the signal NAME to RUN, with DATA, which - reads from standard input. The run receives each signal once,
-    in the order in which they were sent, when it next waits for this name; also one that was sent before it began.
-
-    \b
-    Examples:
-      ralf signal survey approval yes
-      ralf signal survey requirement - < new-requirement.md
-      ralf signal survey settings --file settings.json --id settings-7
-
-    \b
-    Exit status: 0 · 1 unwritable, disk full · 2 invalid name, DATA and --file together · 3 no such file · 5 busy
-    """
-    from ralf.agent import send_signal
-    from ralf_cli.output import emit_json, say
-    from ralf_cli.tables import in_bytes
-
-    if data is not None and file is not None:
-        raise click.UsageError("DATA and --file: which of them?")
-    sent = send_signal(run, name, _bytes(data, file), by=by, id=id_, root=root)
-    note = _nobody(run, root)
-    if as_json:
-        made: dict[str, Any] = {"id": sent.id, "name": sent.name, "size": len(sent.data), "sent": sent.sent}
-        emit_json(made | {"by": sent.by})
-    else:
-        click.echo(f"{run}: signal {sent.name} sent, {in_bytes(len(sent.data))}, id {sent.id}")
-    if note:
-        say(f"note: {note}")
-
-
-def _bytes(data: str | None, file: Path | None) -> bytes:
-    """What is sent."""
-    if file is not None:
-        from ralf.errors import NotFound
-        from ralf.storage.files import open_regular
-
-        try:
-            with open_regular(file, follow=True) as opened:
-                return opened.read()
-        except FileNotFoundError:
-            raise NotFound(file, "no such file") from None
-    if data == "-":
-        return sys.stdin.buffer.read() if sys.stdin is not None else b""
-    return (data or "").encode("utf-8", "surrogateescape")
-
-
-def _nobody(run: str, root: str | None) -> str:
-    """Why a signal may be received by no one, "" where nothing says so."""
-    from ralf.agent import get_run
-    from ralf.errors import RunNotFound
-
-    try:
-        state = get_run(run, root=root)
-    except RunNotFound as error:
-        closest = f"; closest: {', '.join(error.closest)}" if error.closest else ""
-        return f"there is no run {run} yet{closest}"
-    return f"{run} is {state.status}" if state.ended else ""

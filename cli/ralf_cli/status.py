@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ import click
 
 from ralf_cli import tables
 from ralf_cli.command import command
-from ralf_cli.options import complete_route, with_json, with_root
+from ralf_cli.options import complete_route, with_json, with_json_alone, with_root
 from ralf_cli.times import shown
 
 if TYPE_CHECKING:
@@ -23,23 +24,54 @@ _NAMED = 3  # routes on one line
 
 
 @command(short_help="Show the current route, its checkpoints and tokens.")
-@click.option(
-    "--route", metavar="ROUTE", shell_complete=complete_route, help="Show this route. Default: the session's route."
-)
+@click.option("--route", metavar="ROUTE", shell_complete=complete_route, help="Of this route. Default: the session's.")
+@click.option("--all", "all_", is_flag=True, help="Every session: window, pressure, last checkpoint, problems.")
+@click.option("--watch", is_flag=True, help="With --all: again and again (in a pipe a line for each change).")
+@click.option("--interval", type=click.FloatRange(min=0.2), default=5.0, metavar="S", help="Seconds of --watch. [5]")
+@click.option("--idle", is_flag=True, help="With --all: also sessions that were idle for more than a day.")
+@click.option("--nudge", is_flag=True, help="With --all: send a notice to each session that crosses the threshold.")
 @with_root
-@with_json
-def status(route: str | None, root: str | None, as_json: bool) -> Status:
+@with_json_alone
+def status(
+    route: str | None,
+    all_: bool,
+    watch: bool,
+    interval: float,
+    idle: bool,
+    nudge: bool,
+    root: str | None,
+    as_json: bool,
+) -> Status | None:
     """Show the current route and why it was chosen, the last checkpoint, tokens until the next one, the last hook
-    call, other routes, and what of any route needs attention.
+    call, the tasks and the loop, other routes, and what of any route needs attention.
+
+    With --all: every session known from hooks or from the client's logs, with the tokens in its window, pressure,
+    growth, minutes to the next checkpoint and to compaction, its last checkpoint, its task, how its window is divided,
+    and problems. Times are estimates. The thresholds are health_* in config.yaml.
 
     \b
     Examples:
       ralf
       ralf status --json
+      ralf status --all --watch --nudge
 
     \b
-    Exit status: 0 · 2 invalid name, bad configuration · 4 damaged data, also of another route
+    Exit status: 0 · 2 invalid name, bad configuration · 4 damaged data, also of another route ·
+    130 stopped from the keyboard
     """
+    from ralf_cli.output import handed_over
+
+    if all_ or watch or nudge or idle:
+        from ralf_cli import health
+
+        health.show(route, root, watch=watch, interval=interval, idle=idle, nudge=nudge, as_json=as_json)
+        return None
+    with nullcontext() if as_json else handed_over():
+        return _of_route(route, root, as_json=as_json)
+
+
+def _of_route(route: str | None, root: str | None, *, as_json: bool) -> Status:
+    """Show the state of one route."""
     from shlex import quote
 
     import ralf
@@ -60,7 +92,7 @@ def status(route: str | None, root: str | None, as_json: bool) -> Status:
         emit_json(fields_of(found) | spent | more)
         return found
     accepted, new = shared.others(project)
-    state = "not opted in: ralf init" if not found.opted_in else "" if found.hooks else "hooks are off: ralf on"
+    state = "not opted in: ralf init" if not found.opted_in else "" if found.hooks else "hooks are off: ralf init"
     click.echo(f"project          {found.root}" + (f"  ({state})" if state else ""))
     is_alone = found.rule == routing.DEFAULT and not found.revision and found.routes == 1 and not environment.is_agent()
     only = f"; commands that name none use the only one: {found.others[0]}" if is_alone else ""
@@ -87,10 +119,10 @@ def status(route: str | None, root: str | None, as_json: bool) -> Status:
         rest = f" and {left:,} more: ralf list" if left > 0 else ""
         click.echo(f"other routes     {', '.join(found.others)}{rest}")
     if found.foreign:
-        click.echo(f"foreign          it holds what came with the repository: ralf context trust {found.route}")
+        click.echo(f"foreign          it holds what came with the repository: ralf trust {found.route}")
     _show_foreign([one.route for one in summaries if one.foreign])
     for name, count in sorted(Counter(note.by for note in new).items()):
-        click.echo(f"shared           {count:,} new by {name}: ralf context trust {quote(name)}")
+        click.echo(f"shared           {count:,} new by {name}: ralf trust {quote(name)}")
     if accepted and not project.git.shares():
         click.echo("sharing          others share what they decide here, and you do not: ralf init --share")
     if found.transcript is None:
@@ -114,7 +146,7 @@ def status(route: str | None, root: str | None, as_json: bool) -> Status:
 
         for name, damage in damaged:
             if damage:
-                complain(damage, f"ralf context show {name}")
+                complain(damage, f"ralf show {name}")
         click.get_current_context().exit(4)
     return found
 
@@ -125,7 +157,7 @@ def _show_foreign(routes: list[str]) -> None:
         return
     more = f" and {len(routes) - _NAMED:,} more" if len(routes) > _NAMED else ""
     what = f"{', '.join(routes[:_NAMED])}{more}: came with the repository, at least in part"
-    click.echo(f"foreign          {what}: ralf context trust{f' {routes[0]}' if len(routes) == 1 else ''}")
+    click.echo(f"foreign          {what}: ralf trust{f' {routes[0]}' if len(routes) == 1 else ''}")
 
 
 def suggest(found: Status) -> None:
@@ -142,12 +174,12 @@ def _next(found: Status) -> list[tuple[str, str]]:
     if not found.opted_in and not found.routes:
         return [
             ("ralf init --client claude-code", "enable ralf and install the hooks of Claude Code; or of codex, gemini"),
-            ("ralf context checkpoint NAME --transcript FILE", "or only checkpoint one session log"),
+            ("ralf checkpoint NAME --transcript FILE", "or only checkpoint one session log"),
             *rest,
         ]
     if not found.routes:
         return [
-            ("ralf context checkpoint NAME", "checkpoint this project's newest session into the route NAME"),
+            ("ralf checkpoint NAME", "checkpoint this project's newest session into the route NAME"),
             ('ralf decide NAME "WHAT" --because "WHY"', "record a decision; the route is made by it"),
             ("ralf doctor", "check that a client calls ralf"),
             *rest,
@@ -157,7 +189,7 @@ def _next(found: Status) -> list[tuple[str, str]]:
         return [
             ("ralf list", "all routes"),
             (f"ralf show {other}", "the newest of them"),
-            (f"ralf route use {other}", "make it the current one, which needs no name"),
+            (f"ralf route {other}", "make it the current one, which needs no name"),
             *rest,
         ]
     return [
@@ -206,12 +238,15 @@ def _show_model(found: Status) -> None:
             )
 
 
-@command(short_help="Check the installation and suggest fixes.")
+@command(short_help="Check the installation and the store; repair the store.")
+@click.argument("route", required=False, metavar="[ROUTE]", shell_complete=complete_route)
+@click.option("--store", is_flag=True, help="Only the store: every record, file and blob, or those of ROUTE.")
+@click.option("--repair", is_flag=True, help="Repair the damage of the store and report each repair.")
 @with_root
 @with_json
 @click.pass_context
-def doctor(ctx: click.Context, root: str | None, as_json: bool) -> None:
-    """Check the installation from end to end and suggest fixes.
+def doctor(ctx: click.Context, route: str | None, store: bool, repair: bool, root: str | None, as_json: bool) -> None:
+    """Check the installation from end to end and suggest fixes; with --store or --repair the whole store.
 
     \b
     It checks
@@ -222,17 +257,25 @@ def doctor(ctx: click.Context, root: str | None, as_json: bool) -> None:
       when the client deletes its transcripts;
       the store's integrity.
 
-    Changes nothing and never executes code from the repository.
+    Without --repair it changes nothing, and it never executes code from the repository. A repair works from the
+    journal: what cannot be read is kept beside it, in a file that ends with .damaged, and the journal records the loss.
 
     \b
     Examples:
       ralf doctor
-      ralf doctor --json
+      ralf doctor --store
+      ralf doctor --repair
 
     \b
-    Exit status: 0, even with warnings · 1 there is a problem · 2 no such directory ·
-    4 a file where ralf keeps a folder
+    Exit status: 0, even with warnings · 1 there is a problem · 2 no such directory · 3 no such route ·
+    4 damaged data (left), a file where ralf keeps a folder · 5 busy
     """
+    if store or repair or route is not None:
+        from ralf_cli.maintenance import check_store
+
+        if check_store(route, root, repair=repair, as_json=as_json):
+            ctx.exit(4)
+        return
     from ralf import project
     from ralf.text.cleaning import clean
     from ralf_cli.output import emit_json

@@ -9,8 +9,8 @@ import click
 
 from ralf_cli.command import command
 from ralf_cli.main import LazyGroup
-from ralf_cli.options import as_seconds, with_json, with_root
-from ralf_cli.tasktext import LEASE
+from ralf_cli.options import as_seconds, with_json, with_json_alone, with_plain, with_root
+from ralf_cli.tasktext import LEASE, REFRESH_TOKENS
 
 if TYPE_CHECKING:
     from ralf.tasks.model import TaskState
@@ -31,9 +31,6 @@ class _Task(LazyGroup):
         "fail": "ralf_cli.task:fail",
         "release": "ralf_cli.task:release",
         "edit": "ralf_cli.tasklist:edit",
-        "split": "ralf_cli.tasklist:split",
-        "import": "ralf_cli.tasklist:import_",
-        "retry": "ralf_cli.task:retry",
     }
 
 
@@ -83,7 +80,7 @@ def list_(
     """List the unfinished tasks, the most urgent first; at most 50 of them.
 
     A task that came with the repository is labelled "foreign"; no one can claim it until you accept it
-    (`ralf context trust`).
+    (`ralf trust`).
 
     \b
     Examples:
@@ -115,31 +112,66 @@ def list_(
         click.get_current_context().exit(4)
 
 
-@command(short_help="Show one task: text, state, attempts, evidence.")
-@click.argument("id_", metavar="ID")
+@command(short_help="Show a task, or without ID what you need to go on with yours.")
+@click.argument("id_", required=False, metavar="[ID]")
+@click.option("--fresh", is_flag=True, help="Of ID what a fresh agent reads first, as without ID.")
+@click.option(
+    "--max-tokens",
+    type=click.IntRange(min=0),
+    default=REFRESH_TOKENS,
+    metavar="N",
+    help=f"Hard limit of what a fresh agent reads, in o200k_base tokens. [{REFRESH_TOKENS}]",
+)
+@with_plain
 @with_root
-@with_json
-def show(id_: str, root: str | None, as_json: bool) -> None:
-    """Show the task ID (or its title): text, dependencies, holder, attempts and evidence.
+@with_json_alone
+def show(id_: str | None, fresh: bool, max_tokens: int, plain: bool, root: str | None, as_json: bool) -> None:
+    """Show the task ID (or its title): text, dependencies, holder, attempts and evidence. Without ID, or with --fresh:
+    what a fresh agent needs to go on: who it is, its task with all attempts, the brief of its route, summaries of the
+    tasks before it, what comes next and what to do.
 
     \b
     Examples:
       ralf task show TASK-7k3q
       ralf task show "Write the parser" --json
+      ralf task show
 
     \b
-    Exit status: 0 · 2 the title fits several tasks · 3 no such task (the closest are named) · 4 damaged task file
+    Exit status: 0, even if you hold no task · 2 the title fits several tasks · 3 no such task (the closest are named) ·
+    4 damaged task file · 5 the lease has run out
     """
     from ralf.tasks import store
-    from ralf_cli.output import emit_json
+    from ralf_cli.output import emit_json, handed_over
     from ralf_cli.tasktext import as_json as tree, full
 
+    if id_ is None or fresh:
+        _show_fresh(id_, max_tokens, root, plain=plain, as_json=as_json)
+        return
     state = store.get(id_, root=root)
     if as_json:
         emit_json(tree(state))
     else:
-        click.echo(full(state, root), nl=False)
+        with handed_over():
+            click.echo(full(state, root), nl=False)
     _warn(state)
+
+
+def _show_fresh(id_: str | None, max_tokens: int, root: str | None, *, plain: bool, as_json: bool) -> None:
+    """Show what a fresh agent reads first; `id_` None: of the task that it holds."""
+    from ralf.tasks import refresh as refreshing
+    from ralf_cli import markdown
+    from ralf_cli.output import emit_json, say
+
+    found = refreshing.refresh(task=id_, max_tokens=max_tokens, root=root)
+    for warning in found.warnings:
+        say(f"warning: {warning}")
+    if as_json:
+        emit_json(found.to_json())
+        return
+    text = found.render(fenced=not sys.stdout.isatty())
+    markdown.show(text, plain=plain)
+    if not text:
+        say(f"{max_tokens} tokens are too few for a line of it: try --max-tokens {REFRESH_TOKENS}")
 
 
 @command(short_help="Claim a task: the next one that is ready, or ID.")
@@ -284,27 +316,6 @@ def release(id_: str | None, note: str, root: str | None, as_json: bool) -> None
     from ralf_cli.tasktext import ended
 
     state = claims.release(id_, note=note, root=root)
-    tell(state, ended(state), as_json=as_json)
-
-
-@command(short_help="Make a failed task ready again.")
-@click.argument("id_", metavar="ID")
-@with_root
-@with_json
-def retry(id_: str, root: str | None, as_json: bool) -> None:
-    """Make the failed or completed task ID pending again. Its attempts stay on record for the next agent.
-
-    \b
-    Examples:
-      ralf task retry TASK-7k3q
-
-    \b
-    Exit status: 0 · 1 unwritable, disk full · 3 no such task · 5 someone holds it
-    """
-    from ralf.tasks import claims
-    from ralf_cli.tasktext import ended
-
-    state = claims.retry(id_, root=root)
     tell(state, ended(state), as_json=as_json)
 
 

@@ -131,8 +131,9 @@ def add(
 @click.option(
     "--status",
     type=click.Choice(("pending", "cancelled")),
-    help="cancelled: take it off the list; pending: put it back.",
+    help="cancelled: take it off the list; pending: put it back, a failed one, too.",
 )
+@click.option("--into", "titles", multiple=True, metavar="TITLE", help="Split it into parts in this order. Repeatable.")
 @with_root
 @with_json
 @click.pass_context
@@ -149,10 +150,14 @@ def edit(
     verify: str | None,
     route: str | None,
     status: str | None,
+    titles: tuple[str, ...],
     root: str | None,
     as_json: bool,
 ) -> None:
     """Change the task ID. Without options, edit its file in $VISUAL or $EDITOR.
+
+    With --into it is cancelled, and its parts take its place: they keep its role, priority and dependencies, and what
+    waited for it waits for the last one.
 
     You can also edit the file directly at any time. An invalid file is never overwritten; on a terminal you can
     continue editing. Without a terminal, an editor that needs one is refused: use the options or edit the file.
@@ -161,6 +166,7 @@ def edit(
     Examples:
       ralf task edit TASK-7k3q --priority 9 --after "Write the parser"
       ralf task edit TASK-7k3q --status cancelled
+      ralf task edit TASK-7k3q --into "Write the tokenizer" --into "Write the parser"
       EDITOR=nano ralf task edit TASK-7k3q
 
     \b
@@ -184,8 +190,26 @@ def edit(
         "status": status,
     }
     given = {name: value for name, value in fields.items() if value is not None}
+    if titles:
+        _split(id_, titles, root, alone=not given, as_json=as_json)
+        return
     state = editing.edit(id_, **given, root=root) if given else _edited(ctx, id_, root)
     tell(state, full(state, root), as_json=as_json)
+
+
+def _split(id_: str, titles: tuple[str, ...], root: str | None, *, alone: bool, as_json: bool) -> None:
+    """Split a task into parts that follow each other."""
+    from ralf.tasks import editing
+    from ralf_cli.output import emit_json
+    from ralf_cli.tasktext import as_json as tree, named
+
+    if not alone:
+        raise click.UsageError("--into stands alone")
+    parts = editing.split(id_, titles, root=root)
+    if as_json:
+        emit_json([tree(part) for part in parts])
+    for part in parts if not as_json else ():
+        click.echo(named(part))
 
 
 def _edited(ctx: click.Context, id_: str, root: str | None) -> TaskState:
@@ -212,64 +236,3 @@ def _edited(ctx: click.Context, id_: str, root: str | None) -> TaskState:
         else:
             accepts = state.has_edited_verify and is_person()
             return editing.edit(state.task.id, verify=state.task.verify, root=root) if accepts else state
-
-
-@command(short_help="Split a task into parts that follow each other.")
-@click.argument("id_", metavar="ID")
-@click.argument("titles", metavar="TITLE...", nargs=-1, required=True)
-@with_root
-@with_json
-def split(id_: str, titles: tuple[str, ...], root: str | None, as_json: bool) -> None:
-    """Split the task ID into parts, one per TITLE, that follow each other.
-
-    The parts keep its role, priority and dependencies. Tasks that waited for it wait for the last part. The task
-    itself is cancelled; its text says into which parts it was split.
-
-    \b
-    Examples:
-      ralf task split TASK-7k3q "Write the tokenizer" "Write the parser" "Join them"
-
-    \b
-    Exit status: 0 · 1 unwritable, disk full · 2 fewer than two titles · 3 no such task · 5 someone holds it
-    """
-    from ralf.tasks import editing
-    from ralf_cli.output import emit_json
-    from ralf_cli.tasktext import as_json as tree, named
-
-    parts = editing.split(id_, titles, root=root)
-    if as_json:
-        emit_json([tree(part) for part in parts])
-        return
-    for part in parts:
-        click.echo(named(part))
-
-
-@command("import", short_help="Import another tool's list of tasks.")
-@click.argument("path", type=click.Path())
-@click.option("--dry-run", is_flag=True, help="Only show what would be imported.")
-@with_root
-@with_json
-def import_(path: str, dry_run: bool, root: str | None, as_json: bool) -> None:
-    """Import the tasks in PATH: Aqua's database, `issues.jsonl` of beads, a folder of Claude Code's tasks
-    (~/.claude/tasks/LIST), `tasks.json` of Task Master, `prd.json`, `.ralph/agent/tasks.jsonl`.
-
-    The kind is recognized by its content. The source is only read. Importing it again adds only what is new.
-
-    \b
-    Examples:
-      ralf task import .beads/issues.jsonl --dry-run
-      ralf task import ~/.claude/tasks/my-list
-      ralf task import prd.json
-
-    \b
-    Exit status: 0, even if nothing was new · 1 unwritable, disk full · 3 no such PATH ·
-    4 not a list of tasks, or damaged · 5 busy
-    """
-    from ralf_cli.output import emit_json
-    from ralf_migrations.task_import import import_tasks
-
-    report = import_tasks(path, dry_run=dry_run, root=root)
-    if as_json:
-        emit_json(report.tree())
-    else:
-        click.echo("\n".join(report.lines()))

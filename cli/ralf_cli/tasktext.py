@@ -123,7 +123,7 @@ def full(state: TaskState, root: str | None) -> str:
         known = store.at(root).states(others) if others else {}
     fields = [("state", describe(state))]
     if state.is_foreign:
-        fields.append(("foreign", f"its file was not written by your ralf: ralf context trust {task.id}"))
+        fields.append(("foreign", f"its file was not written by your ralf: ralf trust {task.id}"))
     if claim is not None:
         fields.append(("lease", f"{claim.lease(task.id)}, since {_at(claim.claimed)}, lasts {_lasts(claim.seconds)}"))
     fields += [("priority", str(task.priority)), ("tags", ", ".join(task.tags)), ("role", task.role)]

@@ -41,13 +41,8 @@ def complain(message: str, hint: str = "") -> None:
         click.echo(f"hint: {bounded(typed(hint))}", err=True)
 
 
-_LONG = regex(r"(?<![\w./-])ralf context (?=(?:decide|diff|list|log|search|show|why)\b)")
-"""What has a shorter name: errors are raised where nobody knows how commands are grouped."""
-
-
 def typed(text: str) -> str:
-    """A text of ours with the commands in it as they are typed in the project that is meant, by their short names."""
-    text = _LONG.sub("ralf ", text)
+    """A text of ours with the commands in it as they are typed in the project that is meant."""
     context = click.get_current_context(silent=True)
     if context is None or "ralf " not in text:
         return text

@@ -1,4 +1,4 @@
-"""`ralf context trust`: what of a store this user's ralf did not write, and accepting it."""
+"""`ralf trust`: what of a store this user's ralf did not write, and accepting it."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def trust(name: str | None, root: str | None, as_json: bool) -> None:
 
     \b
     Examples:
-      ralf context trust
-      ralf context trust TASK-001
+      ralf trust
+      ralf trust TASK-001
 
     \b
     Exit status: 0, even if there is nothing to accept · 2 not on a terminal, invalid name, your own route that a
@@ -62,7 +62,7 @@ def trust(name: str | None, root: str | None, as_json: bool) -> None:
         for one in found:
             click.echo(f"{one.kind} {one.name}: not written by your ralf:")
             _show(one.text)
-    command = " ".join(filter(None, ["ralf context trust", name]))
+    command = " ".join(filter(None, ["ralf trust", name]))
     check_person(project.folder, "nothing was accepted", command, answers=True)
     if streams and click.confirm(
         "Did your own ralf write these records? Then they speak as you", default=False, err=True

@@ -4,163 +4,116 @@ from __future__ import annotations
 
 import difflib
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import click
 
+from ralf_cli.aliases import CONTEXT
 from ralf_cli.options import Misused
 
-_OTHER_NAMES = {
-    "add": "decide",
-    "cat": "show",
-    "decision": "decide",
-    "delete": "drop",
-    "find": "search",
-    "get": "show",
-    "hand-over": "handover",
-    "hand_over": "handover",
-    "handoff": "handover",
-    "grep": "search",
-    "history": "log",
-    "load": "show",
-    "ls": "list",
-    "open": "edit",
-    "print": "show",
-    "read": "show",
-    "record": "decide",
-    "remove": "drop",
-    "restore": "revert",
-    "resume": "show",
-    "rm": "drop",
-    "routes": "list",
-    "save": "checkpoint",
-    "view": "show",
-    "check": "verify",
-    "install": "init",
-    "setup": "init",
-    "enable": "on",
-    "disable": "off",
-    "sessions": "health",
-    "import": "migrate",
-    "purge": "forget",
-    "prune": "gc",
+_OTHER_NAMES: Mapping[str, Mapping[str, str]] = {
+    "ralf": {
+        **dict.fromkeys(("add", "decision", "record"), "decide"),
+        **dict.fromkeys(("cat", "get", "load", "open", "print", "read", "resume", "view", "why"), "show"),
+        **dict.fromkeys(("delete", "drop", "remove", "restore", "revert", "rm"), "undo"),
+        **dict.fromkeys(("diff", "history"), "log"),
+        **dict.fromkeys(("find", "grep"), "search"),
+        **dict.fromkeys(("hand-over", "hand_over", "handoff"), "handover"),
+        **dict.fromkeys(("ls", "routes"), "list"),
+        **dict.fromkeys(("health", "sessions"), "status --all"),
+        **dict.fromkeys(("message", "nudge", "signal"), "send"),
+        **dict.fromkeys(("save", "watch"), "checkpoint"),
+        **dict.fromkeys(("check", "repair", "verify"), "doctor"),
+        **dict.fromkeys(("enable", "install", "on", "setup"), "init"),
+        **dict.fromkeys(("disable", "off"), "init --off"),
+        **dict.fromkeys(("archive", "prune", "tidy"), "gc"),
+        "migrate": "import",
+        "orchestrator": "loop handover",
+        "purge": "forget",
+        "uninstall": "init --uninstall",
+    },
+    "ralf memory": {
+        **dict.fromkeys(("delete", "forget", "purge", "remove", "rm"), "drop"),
+        **dict.fromkeys(("get", "list", "ls", "status", "view", "why"), "show"),
+        **dict.fromkeys(("restore", "revert", "undo"), "edit --to"),
+    },
+    "ralf task": {
+        **dict.fromkeys(("abandon", "give-back", "unclaim"), "release"),
+        **dict.fromkeys(("cancel", "delete", "drop", "forget", "remove", "rm"), "edit --status cancelled"),
+        **dict.fromkeys(("reopen", "retry"), "edit --status pending"),
+        **dict.fromkeys(("close", "complete", "finish"), "done"),
+        **dict.fromkeys(("create", "new"), "add"),
+        **dict.fromkeys(("get", "refresh", "view"), "show"),
+        **dict.fromkeys(("log", "note"), "progress"),
+        **dict.fromkeys(("next", "start", "take"), "claim"),
+        "ls": "list",
+        "ready": "list --ready",
+        "split": "edit --into",
+        "update": "edit",
+    },
+    "ralf run": {
+        **dict.fromkeys(("abort", "end", "kill", "stop"), "cancel"),
+        **dict.fromkeys(("attach", "follow", "log", "logs", "output", "stream", "tail"), "show --output"),
+        **dict.fromkeys(("get", "list", "ls", "status"), "show"),
+        **dict.fromkeys(("reopen", "restart", "resume"), "retry"),
+    },
+    "ralf loop": {**dict.fromkeys(("attach", "follow", "list", "log", "logs", "ps", "show"), "status"), "kill": "stop"},
 }
-"""What people and agents type, and what it is called here."""
+"""What people and agents type behind a group, and what it is called there."""
+
+_ELSEWHERE = {
+    "ralf memory": {"export": "ralf export --memory", "tidy": "ralf gc --memory main"},
+    "ralf task": {"import": "ralf import"},
+    "ralf run": dict.fromkeys(("delete", "drop", "forget", "rm"), "ralf forget --run"),
+}
+"""The same, where the command stands elsewhere."""
+
+_GROUPS = ("task", "memory", "loop", "run")
 
 _IRREVERSIBLE = frozenset(("cancel", "drop", "forget"))
 """Commands that nothing takes back, or not wholly: a hint names one of another group only to who named no group."""
 
-_OF_MEMORY = {
-    "delete": "drop",
-    "forget": "drop",
-    "get": "show",
-    "list": "show",
-    "ls": "show",
-    "prune": "tidy",
-    "purge": "drop",
-    "remove": "drop",
-    "rm": "drop",
-    "view": "show",
-}
-"""The same for what is typed behind `ralf memory`."""
 
-_OF_TASKS = {
-    "abandon": "release",
-    "cancel": "edit --status cancelled",
-    "close": "done",
-    "complete": "done",
-    "create": "add",
-    "delete": "edit --status cancelled",
-    "drop": "edit --status cancelled",
-    "finish": "done",
-    "forget": "edit --status cancelled",
-    "get": "show",
-    "give-back": "release",
-    "log": "progress",
-    "ls": "list",
-    "new": "add",
-    "next": "claim",
-    "note": "progress",
-    "ready": "list --ready",
-    "remove": "edit --status cancelled",
-    "rm": "edit --status cancelled",
-    "start": "claim",
-    "take": "claim",
-    "unclaim": "release",
-    "update": "edit",
-    "view": "show",
-}
-"""The same for what is typed behind `ralf task`, with the options that it takes."""
-
-_OF_RUNS = {
-    "abort": "cancel",
-    "attach": "stream",
-    "delete": "forget",
-    "drop": "forget",
-    "end": "cancel",
-    "follow": "stream",
-    "get": "show",
-    "kill": "cancel",
-    "log": "stream",
-    "logs": "stream",
-    "ls": "list",
-    "output": "stream",
-    "reopen": "retry",
-    "restart": "retry",
-    "resume": "retry",
-    "rm": "forget",
-    "status": "show",
-    "stop": "cancel",
-    "tail": "stream",
-    "view": "show",
-}
-"""The same for what is typed behind `ralf run`."""
-
-_OF_ALL = {
-    "plan": "serialize",
-    "unserialize": "serialize",
-    "settings": "config",
-    "completions": "completion",
-    "prime": "refresh",
-    "onboard": "refresh",
-    "runs": "run",
-    "send": "signal",
-}
-"""The same for what is typed behind `ralf` alone."""
+def wrong(ctx: click.Context, name: str, rest: Sequence[str]) -> Misused:
+    """The error for a command that a group does not have: what to type instead stands in its hint."""
+    path, lower = ctx.command_path, name.casefold()
+    if path == "ralf" and lower == "context":
+        return _of_context(ctx, rest)
+    hint = _found(_ELSEWHERE.get(path, {}).get(lower, ""), rest)
+    if not hint and (other := _OTHER_NAMES.get(path, {}).get(lower)):
+        hint = _found(f"{path} {other}", rest)
+    if not hint:
+        names = {group: _names(ctx, group) for group in ("", *_GROUPS)}
+        hint = _in_groups(lower, rest, path, names) or _near(lower, rest, path, names)
+    return Misused(ctx, f"No such command {name!r}.", hint or f"{path} --help")
 
 
-_OWN = {"ralf": _OF_ALL, "ralf memory": _OF_MEMORY, "ralf run": _OF_RUNS, "ralf task": _OF_TASKS}
+def _of_context(ctx: click.Context, rest: Sequence[str]) -> Misused:
+    verb = rest[0] if rest else ""
+    near = difflib.get_close_matches(verb, CONTEXT, n=1, cutoff=0.7)
+    what = f"No such command {verb!r}." if verb else "ralf context needs a verb: its commands are those of ralf itself"
+    return Misused(ctx, what, _found(f"ralf context {near[0]}", rest[1:]) if near else "ralf help all")
 
 
-def wrong(ctx: click.Context, name: str, rest: Sequence[str], hint: str = "") -> Misused:
-    """The error for a command that a group does not have; `hint`: what to type where no other command is near."""
-    path = ctx.command_path
-    groups = [
-        ("ralf context", _names(ctx, "context")),
-        ("ralf", _names(ctx)),
-        ("ralf route", _names(ctx, "route")),
-        ("ralf task", _names(ctx, "task")),
-        ("ralf loop", _names(ctx, "loop")),
-        ("ralf run", _names(ctx, "run")),
-        ("ralf config", _names(ctx, "config")),
-        ("ralf memory", _names(ctx, "memory")),
-    ]
-    groups.sort(key=lambda group: group[0] != path)
-    if any(name in names for _, names in groups):
-        hint = ""  # it is a command all the same, of which none is named: not what `hint` takes it for
-    groups = [(group, [one for one in names if _may_name(one, group, path)]) for group, names in groups]
-    near = _right(name, rest, groups) or hint or _near(name, rest, groups)
-    return Misused(ctx, f"No such command {name!r}.", near or f"{path} --help")
+def _in_groups(name: str, rest: Sequence[str], path: str, names: Mapping[str, Sequence[str]]) -> str:
+    """The command of this name in another group."""
+    for group, commands in names.items():
+        if name in commands and not (name in _IRREVERSIBLE and path != "ralf"):
+            return _found(f"ralf {group} {name}", rest)
+    return ""
 
 
-def _may_name(command: str, group: str, meant: str) -> bool:
-    """Whether a hint may name a command of a group to who meant one of the group `meant`: what cannot be taken back
-    there is another kind of thing, for which they never asked.
-    """
-    return command not in _IRREVERSIBLE or meant in ("ralf", group)
+def _near(name: str, rest: Sequence[str], path: str, names: Mapping[str, Sequence[str]]) -> str:
+    """The command of nearly this name, of the group that was named first."""
+    group = path.removeprefix("ralf").strip()
+    for where in dict.fromkeys((group, "", *_GROUPS)):
+        for near in difflib.get_close_matches(name, names.get(where, ()), n=1, cutoff=0.7):
+            if where == group or near not in _IRREVERSIBLE or path == "ralf":
+                return _found(f"ralf {where} {near}", rest)
+    return ""
 
 
-def _names(ctx: click.Context, group: str = "") -> Sequence[str]:
+def _names(ctx: click.Context, group: str) -> Sequence[str]:
     """The commands of a group, "" for the one that holds all."""
     root = ctx.find_root()
     found: click.Command | None = root.command
@@ -169,32 +122,7 @@ def _names(ctx: click.Context, group: str = "") -> Sequence[str]:
     return found.list_commands(root) if isinstance(found, click.Group) else ()
 
 
-def _right(name: str, rest: Sequence[str], groups: Sequence[tuple[str, Sequence[str]]]) -> str:
-    """What to type in place of `name`, with what stood behind it: the command of this name in another group, or what we
-    call it; "" for none.
-
-    groups  the commands that there are, by what stands before them, those of the group that was meant first
-    """
-    lower = name.casefold()
-    other = _OTHER_NAMES.get(lower)
-    own = _OWN.get(groups[0][0], {}).get(lower, other)
-    for wanted, found in ((own, groups[:1]), (name, groups), (other, groups)):
-        if not wanted:
-            continue
-        command, *options = wanted.split()
-        for path, names in found:
-            if command in names:
-                return _typed(path, command, [*(rest or ["ID"] * (command == "edit")), *options] if options else rest)
-    return ""
-
-
-def _near(name: str, rest: Sequence[str], groups: Sequence[tuple[str, Sequence[str]]]) -> str:
-    """The command of nearly this name, "" for none."""
-    for path, names in groups:
-        if near := difflib.get_close_matches(name, names, n=1, cutoff=0.7):
-            return _typed(path, near[0], rest)
-    return ""
-
-
-def _typed(path: str, name: str, rest: Sequence[str]) -> str:
-    return " ".join(filter(None, (path, name, shlex.join(rest))))
+def _found(command: str, rest: Sequence[str]) -> str:
+    """A command as it is typed, with what stood behind the wrong one; options that belong to the right one go last."""
+    words, dash, options = command.partition(" -")
+    return " ".join(filter(None, (words, shlex.join(rest), f"{dash}{options}".strip())))

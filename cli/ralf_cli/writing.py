@@ -1,4 +1,4 @@
-"""`ralf context checkpoint`, `watch`, `decide`, `edit` and `drop`."""
+"""`ralf checkpoint`, `decide` and `edit`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ralf_cli.command import command
 from ralf_cli.options import called_now, with_json, with_json_alone, with_new, with_root, with_route
+
+if TYPE_CHECKING:
+    from ralf.checkpointing.flow import CheckpointReport
 
 _SESSIONS = 5_000  # of Codex's newest sessions, of all projects, that are looked at for this project's newest
 
@@ -50,8 +54,11 @@ _LARGE = 5_000_000  # bytes from which a checkpoint takes long enough for a prog
 @_as_text
 @_again
 @click.option("--restart", is_flag=True, help="Read the transcript from its beginning (if it was replaced).")
+@click.option("--watch", is_flag=True, help="Follow the transcript, and checkpoint whenever that is due.")
+@click.option("--every", type=click.IntRange(min=1), metavar="N", help="With --watch: tokens between checkpoints.")
+@click.option("--once", is_flag=True, help="With --watch: check once, then exit.")
 @with_root
-@with_json
+@with_json_alone
 @click.pass_context
 def checkpoint(
     ctx: click.Context,
@@ -62,6 +69,9 @@ def checkpoint(
     read_as: str | None,
     again: bool,
     restart: bool,
+    watch: bool,
+    every: int | None,
+    once: bool,
     root: str | None,
     as_json: bool,
 ) -> None:
@@ -75,24 +85,35 @@ def checkpoint(
 
     \b
     Examples:
-      ralf context checkpoint TASK-001
-      ralf context checkpoint TASK-001 --transcript session.jsonl
-      ralf context checkpoint TASK-001 --transcript runs/executor/run-0018
-      ralf context checkpoint TASK-001 --transcript minutes.md --as text
-      ralf context checkpoint TASK-001 --summarizer claude --keep "the migration plan"
+      ralf checkpoint TASK-001
+      ralf checkpoint TASK-001 --transcript session.jsonl
+      ralf checkpoint TASK-001 --transcript runs/executor/run-0018
+      ralf checkpoint TASK-001 --transcript minutes.md --as text
+      ralf checkpoint TASK-001 --summarizer claude --keep "the migration plan"
+      ralf checkpoint TASK-001 --watch --every 30000
 
     \b
     Exit status: 0, even if nothing was new · 1 unwritable, disk full · 2 invalid name · 3 no transcript ·
-    4 no session, damaged transcript or route file · 5 busy; the transcript shrank or was replaced
+    4 no session, damaged transcript or route file · 5 busy; the transcript shrank or was replaced ·
+    130 stopped from the keyboard
     """
     import ralf
     from ralf import project as projects, routing
     from ralf.config.local_config import MODELS
     from ralf.route import offsets
     from ralf.transcripts.reader import open_transcript
-    from ralf_cli.output import emit_json, emit_report, report_as_json, say
+    from ralf_cli.output import say
 
+    if not watch and (once or every is not None):
+        raise click.UsageError("--every and --once are for --watch")
+    if watch and (summarizer or keep or restart):
+        raise click.UsageError("--watch takes none of --summarizer, --keep, --restart")
     path = _transcript(transcript, root)
+    if watch:
+        reports = _followed(route, path, root, every=every, once=once, again=again, read_as=read_as, quiet=as_json)
+        if [report for report in reports if _tell_report(report, as_json=as_json)]:
+            ctx.exit(4)
+        return
     project = projects.find(root)
     route = routing.check_new(project, route)
     source = open_transcript(path, root=project.root, as_text=read_as == "text")
@@ -112,66 +133,41 @@ def checkpoint(
         )
     if report.checkpoints:
         offsets.keep(project, report.route, source)
+    if _tell_report(report, as_json=as_json):
+        ctx.exit(4)
+
+
+def _tell_report(report: CheckpointReport, *, as_json: bool) -> bool:
+    """Print what a checkpoint came to; whether its route file is damaged."""
+    from ralf_cli.output import emit_json, emit_report, handed_over, report_as_json
+
     if as_json:
         emit_json(report_as_json(report))
     else:
-        emit_report(report)
-    if complained(report.damage):
-        ctx.exit(4)
+        with handed_over():
+            emit_report(report)
+    return complained(report.damage)
 
 
-@command(short_help="Follow a transcript and checkpoint as needed.")
-@with_route()
-@click.option("--transcript", metavar="FILE", help="The session log. Default: the project's newest session.")
-@_as_text
-@_again
-@click.option(
-    "--every", type=click.IntRange(min=1), metavar="N", help="Tokens between checkpoints. Default: as configured."
-)
-@click.option("--once", is_flag=True, help="Check once, then exit.")
-@with_root
-@with_json_alone
-@click.pass_context
-def watch(
-    ctx: click.Context,
+def _followed(
     route: str,
-    transcript: str | None,
-    read_as: str | None,
-    again: bool,
+    path: Path,
+    root: str | None,
+    *,
     every: int | None,
     once: bool,
-    root: str | None,
-    as_json: bool,
-) -> None:
-    """Follow a growing transcript and write a checkpoint to ROUTE whenever one is due.
+    again: bool,
+    read_as: str | None,
+    quiet: bool,
+) -> Iterator[CheckpointReport]:
+    """The checkpoints of a transcript that grows."""
+    from ralf.checkpointing.progress import watch
+    from ralf_cli.output import say
 
-    \b
-    Examples:
-      ralf context watch TASK-001 --transcript session.jsonl
-      ralf context watch TASK-001 --every 30000 --once
-
-    \b
-    Exit status: 0 · 1 unwritable, disk full · 2 invalid name · 3 no transcript ·
-    4 no session, damaged transcript or route file · 5 busy · 130 stopped from the keyboard
-    """
-    from ralf.checkpointing.progress import watch as follow
-    from ralf_cli.output import emit_json, emit_report, handed_over, report_as_json, say
-
-    path = _transcript(transcript, root)
-    if not as_json and not once:
+    if not quiet and not once:
         say(f"watching {path}; stop with Ctrl-C")
-    damaged = False
-    for report in follow(
-        route, path, root=root, every=every, once=once, as_text=read_as == "text", again=again, idle=say
-    ):
-        if as_json:
-            emit_json(report_as_json(report))
-        else:
-            with handed_over():
-                emit_report(report)
-        damaged = complained(report.damage) or damaged
-    if damaged:
-        ctx.exit(4)
+    as_text = read_as == "text"
+    yield from watch(route, path, root=root, every=every, once=once, as_text=as_text, again=again, idle=say)
 
 
 @command(short_help="Record a decision with its reason and rejected options.")
@@ -331,8 +327,8 @@ def edit(ctx: click.Context, route: str, root: str | None, as_json: bool) -> Non
 
     \b
     Examples:
-      ralf context edit TASK-001
-      EDITOR=nano ralf context edit TASK-001
+      ralf edit TASK-001
+      EDITOR=nano ralf edit TASK-001
 
     \b
     Exit status: 0, even if nothing changed · 1 the editor cannot be started, or failed · 2 invalid name ·
@@ -345,18 +341,18 @@ def edit(ctx: click.Context, route: str, root: str | None, as_json: bool) -> Non
     from ralf_cli.terminal import complain
 
     project = projects.find(root)
-    check_editor(route, project.route_file(routing.existing(project, route)), f"ralf context edit {route}")
+    check_editor(route, project.route_file(routing.existing(project, route)), f"ralf edit {route}")
     opened = corrections.take_in(route, root=root)
     if (is_said := sys.stderr.isatty()) and opened.damage:
         say(f"warning: {opened.damage}")  # before the editor shows the file
     while True:
-        run_editor(opened.path, f"ralf context edit {opened.route}")
+        run_editor(opened.path, f"ralf edit {opened.route}")
         done = corrections.take_in(opened.route, root=root)
         if not done.damage:
             break
-        hint = f"mend the file: ralf context edit {opened.route}"
+        hint = f"mend the file: ralf edit {opened.route}"
         if done.damage == opened.damage:  # to type the same again would say the same again
-            anew = f"ralf context verify {opened.route} --repair"
+            anew = f"ralf doctor {opened.route} --repair"
             hint = f"mend it in {opened.path}, or have it moved aside and written anew from the journal: {anew}"
         complain(done.damage, hint)
         if not (sys.stdin.isatty() and click.confirm("Edit it again?", default=True, err=True)):
@@ -402,39 +398,3 @@ def run_editor(path: Path, again: str) -> None:
     if status:
         what = f"ended with status {status}; what it saved stays in {path}"
         raise RalfError(command, what, again)
-
-
-@command(short_help="Permanently drop a decision.")
-@with_route("id")
-@click.option("--because", metavar="WHY", default="", help="The reason; recorded.")
-@with_root
-@with_json
-def drop(route: str, id: str, because: str, root: str | None, as_json: bool) -> None:  # noqa: A002
-    """Permanently drop the decision ID of ROUTE.
-
-    It is removed from the active decisions and will not be re-created from transcripts or models, whatever the
-    wording. Its text stays in the journal (`forget` erases it). `decide` with the same text restores it. No agent drops
-    what a person has decided.
-
-    \b
-    Examples:
-      ralf context drop TASK-001 DEC-003
-      ralf context drop TASK-001 dec-3 --because "it was only a guess"
-
-    \b
-    Exit status: 0, even if it was already dropped · 1 unwritable, disk full · 2 invalid name ·
-    3 no such route or decision · 4 damaged journal · 5 busy
-    """
-    from ralf.document.tree import to_tree
-    from ralf.route import corrections
-    from ralf.text.cleaning import one_line
-    from ralf_cli.output import emit_json
-    from ralf_cli.person import author
-    from ralf_cli.tables import echoed
-
-    dropped = corrections.drop(route, id, because=because, origin=author(), root=root)
-    if as_json:
-        emit_json({"route": dropped.route, "changed": dropped.changed, "decision": to_tree(dropped.decision)})
-        return
-    said = "dropped" if dropped.changed else "was dropped before"
-    click.echo(f"{dropped.route}: {dropped.decision.id} {said}: {echoed(one_line(dropped.decision.decision))}")

@@ -40,7 +40,7 @@ import sys
 
 _LONGEST_LINE = 200  # characters of a line of others that a message repeats
 
-MEND_JOURNAL = "ralf context verify --repair"
+MEND_JOURNAL = "ralf doctor --repair"
 """What to do about a DamagedJournal."""
 
 
@@ -123,7 +123,7 @@ class RouteNotFound(NotFound):
     """There is no such route; `closest` names those that resemble it, best first."""
 
     def __init__(self, route: str, closest: tuple[str, ...] = ()) -> None:
-        hint = f"ralf context show {closest[0]}" if closest else "ralf context list"
+        hint = f"ralf show {closest[0]}" if closest else "ralf list"
         what = "no such route" + (f"; closest: {', '.join(closest)}" if closest else "")
         super().__init__(route, what, hint)
         self.route = route
@@ -155,9 +155,9 @@ class RunNotFound(NotFound):
 
     def __init__(self, run: str, closest: tuple[str, ...] = (), *, foreign: bool = False) -> None:
         what = "no such run" + (f"; closest: {', '.join(closest)}" if closest else "")
-        hint = f"ralf run show {closest[0]}" if closest else "ralf run list"
+        hint = f"ralf run show {closest[0]}" if closest else "ralf run show"
         if foreign:
-            what, hint = "its records are not those of this user's ralf", "if they are yours: ralf context trust"
+            what, hint = "its records are not those of this user's ralf", "if they are yours: ralf trust"
         super().__init__(run, what, hint)
         self.run = run
         self.closest = closest

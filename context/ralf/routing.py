@@ -20,7 +20,7 @@ from ralf.text.patterns import regex
 
 DEFAULT = "default"
 
-CHOSEN, NAMED, READ, FORKED = "ralf route use", "first prompt", "read first", "fork"
+CHOSEN, NAMED, READ, FORKED = "ralf route", "first prompt", "read first", "fork"
 """The rules by which a session has its route: it was chosen in it, its first prompt named it, its agent read it before
 any work, or the session that it forks has it.
 """
@@ -246,7 +246,7 @@ def check_new(project: Project, route: str) -> str:
     if found is not None and found != route:
         if found.casefold() != route.casefold():
             return found
-        raise UsageError(route, f"differs only in case from the route {found}", f"ralf context show {found}")
+        raise UsageError(route, f"differs only in case from the route {found}", f"ralf show {found}")
     return route
 
 

@@ -1,7 +1,7 @@
 """Messages between agents: short, with paths in the place of contents, delivered once by the receiver's inbox.
 
 A message has a summary, facts, artifacts (paths) and what is asked of the receiver. It waits as a notice: the next hook
-of the receiving session hands it over; an agent without hooks takes it by `ralf message` or the tool
+of the receiving session hands it over; an agent without hooks takes it by `ralf send` or the tool
 `receive_messages`.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ralf import environment
-from ralf.errors import UsageError
+from ralf.errors import NotFound, UsageError
 from ralf.project import Project
 from ralf.redact import redactor_for
 from ralf.text import tokens
@@ -31,6 +31,7 @@ MOST_LINES, MOST_CHARACTERS = 10, 400
 
 _LONGEST_PATH = 300  # characters of an artifact
 _LEAST = 4  # characters of a session's id by which it is told from others
+_LIST = "ralf status --all"
 _BY_PATH = "name the file: --artifact PATH"
 
 
@@ -86,7 +87,7 @@ def compose(
         action=redacted(one_line(clean(action))),
     )
     if not made.summary:
-        raise UsageError("message", "needs a summary of one or two sentences", 'ralf message AGENT "SUMMARY"')
+        raise UsageError("message", "needs a summary of one or two sentences", 'ralf send AGENT "SUMMARY"')
     if (count := len(split(made.summary))) > MOST_SENTENCES:
         what = f"the summary has {count} sentences: at most {MOST_SENTENCES}"
         raise UsageError("message", what, "say the rest as facts: --fact TEXT")
@@ -131,40 +132,61 @@ def _check_copies(project: Project, given: str) -> None:
 def send(project: Project, agent: str, message: Message, *, by: str = "agent", key: str = "") -> tuple[str, str]:
     """Leave a message in an agent's inbox; whose inbox that is, and the message's id. Durable when this returns.
 
-    agent  a session's id, or at least its first 4 characters; a route on which one session works; or a name by which a
-           loop calls an agent (`RALF_AGENT`), which need not run yet
+    agent  as in `receivers_of`, but for one session alone
     by     `user` or `agent`: who sends it
     key    a message of the same key to the same agent is left once
 
-    Raises UsageError (no such name, several sessions), Busy, OSError.
+    Raises NotFound (no such name), UsageError (several sessions), Busy, OSError.
     """
-    receiver = receiver_of(project, agent)
-    return receiver, inbox.send(project, receiver, message.render(), sender=message.sender, by=by, key=key)
+    receivers = receivers_of(project, agent)
+    if len(receivers) > 1:
+        what = f"{len(receivers)} sessions work on this route: {', '.join(receivers[:5])}"
+        raise UsageError(agent, what, "name one of them")
+    return receivers[0], inbox.send(project, receivers[0], message.render(), sender=message.sender, by=by, key=key)
 
 
-def receiver_of(project: Project, agent: str) -> str:
-    """Whose inbox is meant by the name of an agent; see `send`."""
+def receivers_of(project: Project, agent: str, *, waits: bool = False) -> list[str]:
+    """Whose inboxes are meant by the name of an agent.
+
+    agent  a session's id, or at least its first 4 characters; a route: all sessions that work on it; or a name by which
+           a loop calls an agent (`RALF_AGENT`), or under which somebody holds a task
+    waits  whether it may be a name that nobody has yet
+
+    Raises NotFound (nobody has this name), UsageError (it begins several ids).
+    """
     from ralf_integrations.health.look import known_ids, look
 
     name = one_line(clean(agent)).strip()
     if not name:
-        raise UsageError("message", "needs an agent: a session, a route or a name", "ralf health")
+        raise UsageError("message", "needs an agent: a session, a route or a name", _LIST)
     known = known_ids(project.root)
+    if name in known:
+        return [name]
     begun = [one for one in known if one.startswith(name)] if len(name) >= _LEAST else []
-    if name in known or not begun:
-        begun = [name] if name in known else []
     if len(begun) > 1:
-        raise UsageError(name, f"begins {len(begun)} sessions' ids: {', '.join(sorted(begun)[:5])}", "ralf health")
+        raise UsageError(name, f"begins {len(begun)} sessions' ids: {', '.join(sorted(begun)[:5])}", _LIST)
     if begun:
-        return begun[0]
-    if name in _routes(project):
-        going = [one for one in look(route=name, root=project.root).sessions if one.state not in ("ended", "killed")]
-        if len(going) > 1:
-            ids = ", ".join(one.session for one in going[:5])
-            raise UsageError(name, f"{len(going)} sessions work on this route: {ids}", "name one of them")
-        if going:
-            return going[0].session
-    return name
+        return begun
+    is_route = name in _routes(project)
+    going = look(route=name, root=project.root).sessions if is_route else ()
+    if at_it := [one.session for one in going if one.state not in ("ended", "killed")]:
+        return at_it
+    if waits or name in _agents(project):
+        return [name]
+    what = "no session works on this route" if is_route else "nobody has this name: no session, route, loop or task"
+    raise NotFound(name, what, f"{_LIST}; to send all the same: --wait")
+
+
+def _agents(project: Project) -> set[str]:
+    """The names that a loop has given agents, and those of holders of tasks."""
+    from ralf.tasks import store
+    from ralf_integrations.loop import state
+
+    names = {one.agent for one in state.load(project).running}
+    if (project.folder.parent / "tasks").is_dir():
+        held = store.Tasks(project).read(lambda book: book.states(book.claimed())).values()
+        names |= {one.claim.by for one in held if one.claim is not None}
+    return names
 
 
 def _routes(project: Project) -> Sequence[str]:

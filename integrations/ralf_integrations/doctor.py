@@ -59,7 +59,7 @@ def _project(project: Project) -> Iterator[Check]:
     if not project.owner.has_opted_in:
         yield Check("project", "problem", f"{project.root}: has not opted in: hooks do nothing", "ralf init")
     elif config.of(project).hooks == "off":
-        yield Check("project", "warning", f"{project.config_file}: hooks are switched off", "ralf on")
+        yield Check("project", "warning", f"{project.config_file}: hooks are switched off", "ralf init")
     else:
         yield Check("project", "ok", f"{project.root}: has opted in, hooks are on")
 
@@ -154,17 +154,17 @@ def _store(project: Project) -> Iterator[Check]:
     files = project.store.files
     size = files.size() if files is not None else 0
     if size > _LARGE:
-        yield Check("store", "ok", f"{size / 1e6:,.0f} MB: not looked at here; look with: ralf context verify")
+        yield Check("store", "ok", f"{size / 1e6:,.0f} MB: not looked at here; look with: ralf doctor --store")
         return
     report = verify(newest=_NEWEST, root=project.root)
     damage = [finding for finding in report.findings if finding.damage]
     if damage:
         what = f"{len(damage)} damaged; first {damage[0].path}: {damage[0].what}"
-        yield Check("store", "problem", what, "ralf context verify --repair")
+        yield Check("store", "problem", what, "ralf doctor --repair")
     else:
         counts = ((len(report.routes), "route"), (report.records, "record"), (report.blobs, "blob"))
         found = ", ".join(f"{count:,} {noun}{'s' * (count != 1)}" for count, noun in counts)
-        rest = f"; {report.passed_over:,} older routes not looked at: ralf context verify" if report.passed_over else ""
+        rest = f"; {report.passed_over:,} older routes not looked at: ralf doctor --store" if report.passed_over else ""
         yield Check("store", "ok", f"whole: {found}{rest}")
 
 

@@ -74,11 +74,11 @@ def send(project: Project, session: str, text: str, *, sender: str, by: str = "a
     Raises UsageError (no session, nothing said, too much said), Busy, OSError.
     """
     if not session.strip():
-        raise UsageError("inbox", "a notice needs a session", "ralf health")
+        raise UsageError("inbox", "a notice needs a session", "ralf status --all")
     redacted = redactor_for(project).text
     said = redacted(clean(text).strip())
     if not said:
-        raise UsageError(_named(session), "a notice needs words", 'ralf nudge "TEXT" --session SESSION')
+        raise UsageError(_named(session), "a notice needs words", "ralf send SESSIONTEXT")
     if len(said) > LONGEST:
         what = f"{len(said):,} characters are too long for a notice: at most {LONGEST:,}"
         raise UsageError(_named(session), what, "put it into a file, and name the file in the notice")

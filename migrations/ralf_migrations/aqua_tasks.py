@@ -115,7 +115,7 @@ def _rows(path: Path) -> list[Mapping[str, Any]]:
 
     Only read: without a write-ahead log SQLite is told that nobody changes the file, else it would leave files there.
     """
-    again = f"copy the database, and import the copy: ralf task import {path.name} --dry-run"
+    again = f"copy the database, and import the copy: ralf import {path.name} --dry-run"
     try:
         size = path.stat().st_size
         log = Path(f"{path}-wal")

@@ -103,7 +103,7 @@ def migrate(
     project = projects.find(root)
     base = Path(path).resolve() if path is not None else project.root
     if not base.exists():
-        raise NotFound(base, "no such file or folder", "ralf migrate --help")
+        raise NotFound(base, "no such file or folder", "ralf import --help")
     origin = SOURCES[source]
     found = origin.find(base, path is not None, project.folder)
     wanted = sorted(sorted(found.paths), key=origin.order)  # type: ignore[arg-type]

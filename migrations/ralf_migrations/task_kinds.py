@@ -36,7 +36,7 @@ MAX_TASKS, MAX_TITLE, MAX_TEXT, MAX_TAGS, MAX_AFTER, MAX_ID = 20_000, 300, 100_0
 
 MAX_EDGES = 200_000
 
-_DIVIDE = "divide the list, and import its parts one by one: ralf task import PART"
+_DIVIDE = "divide the list, and import its parts one by one: ralf import PART"
 
 _DEPTH = 8  # of subtasks
 
@@ -312,7 +312,7 @@ def _unblock(made: List) -> None:
 def _id(path: Path, where: str, record: Mapping[str, Any]) -> str:
     id_ = word_of(record.get("id"))
     if not id_:
-        raise Damaged(path, f"{where}: no `id`", f"mend it, then: ralf task import {shlex.quote(str(path))} --dry-run")
+        raise Damaged(path, f"{where}: no `id`", f"mend it, then: ralf import {shlex.quote(str(path))} --dry-run")
     return id_
 
 

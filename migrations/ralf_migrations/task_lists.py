@@ -131,7 +131,7 @@ def _claude_list(base: Path) -> List:
                 f"name one of them: {_command(lists[0])}",
             )
     where = ", ".join((*PLACES, "~/.claude/tasks/LIST/"))
-    raise NotFound(base, f"no task list here; looked for {where}", "name the file: ralf task import FILE --dry-run")
+    raise NotFound(base, f"no task list here; looked for {where}", "name the file: ralf import FILE --dry-run")
 
 
 def _subfolders(folder: Path) -> list[Path]:
@@ -154,7 +154,7 @@ def _json_files(folder: Path) -> list[Path]:
     with os.scandir(folder) as found:
         names = [one.name for one in islice(found, MAX_FILES + 1) if one.name.endswith(".json")]
     if len(names) > MAX_FILES:
-        raise Damaged(folder, f"more than {MAX_FILES:,} files", "name a file of one list: ralf task import FILE")
+        raise Damaged(folder, f"more than {MAX_FILES:,} files", "name a file of one list: ralf import FILE")
     names.sort(key=lambda name: (len(name), name))
     return [folder / name for name in names]
 
@@ -178,7 +178,7 @@ def _read_claude_list(folder: Path) -> List:
 
 
 def _command(path: Path) -> str:
-    return f"ralf task import {shlex.quote(os.fspath(path))} --dry-run"
+    return f"ralf import {shlex.quote(os.fspath(path))} --dry-run"
 
 
 def _again(path: Path) -> str:
@@ -193,11 +193,11 @@ def _read_file(path: Path) -> List:
             return aqua_tasks.aqua(path)
         text = _decoded(path, content_of(path, most=MAX_BYTES))
     except FileNotFoundError:
-        raise NotFound(path, "no such file or folder", "name a task list: ralf task import PATH --dry-run") from None
+        raise NotFound(path, "no such file or folder", "name a task list: ralf import PATH --dry-run") from None
     except OSError as error:
-        raise Damaged(path, error.strerror or str(error), "name another file: ralf task import PATH") from None
+        raise Damaged(path, error.strerror or str(error), "name another file: ralf import PATH") from None
     if not text.strip():
-        raise NoTaskList(path, "is empty: not a task list", "name another file: ralf task import PATH --dry-run")
+        raise NoTaskList(path, "is empty: not a task list", "name another file: ralf import PATH --dry-run")
     read = _by_lines if _has_lines(text) else _by_tree
     return read(path, text)
 
@@ -239,7 +239,7 @@ def _by_lines(path: Path, text: str) -> List:
 
 def _by_tree(path: Path, text: str) -> List:
     if len(text) > MAX_TREE:
-        raise Damaged(path, f"has more than {MAX_TREE:,} characters", "name another file: ralf task import PATH")
+        raise Damaged(path, f"has more than {MAX_TREE:,} characters", "name another file: ralf import PATH")
     if not text.lstrip().startswith(("{", "[", *_CONFLICT)):
         raise _unknown(path)
     tree = _parsed(path, text, "")

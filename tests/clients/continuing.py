@@ -162,7 +162,7 @@ SCENARIOS: dict[str, tuple[Steps, Asked]] = {
     "greetings around it": ((GREETING, tides, GREETING, asks("continue")), Asked()),
     "in other words: the line, for the agent to understand": (
         (tides, shed, asks("Please carry on with the tide table")),
-        Asked((f"Context available for {ROUTE}", "ralf context show"), (CHOICE, OTHER_CHOICE), ""),
+        Asked((f"Context available for {ROUTE}", "ralf show"), (CHOICE, OTHER_CHOICE), ""),
     ),
     "its name, in German": ((tides, shed_is_killed, asks(f"Mach bitte mit {ROUTE} weiter")), Asked()),
     "in Chinese": ((tides, asks("继续")), Asked()),

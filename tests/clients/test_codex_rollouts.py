@@ -97,11 +97,11 @@ def test_the_sessions_that_codex_keeps_are_offered_and_its_commands_know_theirs(
     ran = world.run("ralf init --yes")
     assert ran.status == 0, ran.err
     ran = world.run(
-        f"{CODEX} '{REQUEST}'", {"main": [call("/tmp/venv/bin/ralf route use tides"), {"text": CHOICE}]}, model="openai"
+        f"{CODEX} '{REQUEST}'", {"main": [call("/tmp/venv/bin/ralf route tides"), {"text": CHOICE}]}, model="openai"
     )
     assert ran.status == 0, ran.err
     (world.project / "take.py").write_text(TAKE)
-    ran = world.run("/tmp/venv/bin/python take.py && ralf context checkpoint newest --again")
-    assert ran.status == 0 and ran.out.splitlines()[:2] == ["tides ralf route use 1 ", "()"], ran.out + ran.err
+    ran = world.run("/tmp/venv/bin/python take.py && ralf checkpoint newest --again")
+    assert ran.status == 0 and ran.out.splitlines()[:2] == ["tides ralf route 1 ", "()"], ran.out + ran.err
     for route in ("tides", "newest"):
         assert ralf.get_context(route, root=world.project).began_as == REQUEST

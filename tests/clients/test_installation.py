@@ -36,7 +36,7 @@ def test_a_command_of_the_plugin_reaches_the_model_with_its_argument(world: Worl
     assert ran.status == 0, ran.out + ran.err
     sent = world.asked()[0]
     assert "Load the notes of the route: tides" in sent
-    assert "ralf context show ROUTE --brief" in sent
+    assert "ralf show ROUTE --brief" in sent
 
 
 def test_the_model_is_told_of_the_skill_and_the_server(world: World) -> None:

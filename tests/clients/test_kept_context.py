@@ -248,5 +248,5 @@ def test_after_a_clear_one_line_says_where_the_notes_are(world: World, client: s
     tui = "SETTINGS=/tmp/run/proj/.claude/settings.local.json python3 /tmp/kit/tui.py"
     world.run(f"{tui} '{REQUEST}' sleep:3 /clear 'What is there to do?' sleep:2 /exit", script(client, steps))
     sent = world.asked()[-1]
-    assert "ralf context show" in sent
+    assert "ralf show" in sent
     assert sent.count("Use SQLite instead of Postgres") == 0

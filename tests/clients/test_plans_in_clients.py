@@ -30,7 +30,7 @@ def add(names: tuple[str, ...]) -> str:
     for name in names:
         lines.append(f'ralf task add "Make the {name}" -d "It is for the harbour." {before}')
         before = f'--after "Make the {name}"'
-    return "\n".join(["set -e", *lines, "ralf serialize --every 2"])
+    return "\n".join(["set -e", *lines, "ralf plan --every 2"])
 
 
 def steps(name: str) -> list[dict]:

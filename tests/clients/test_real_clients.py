@@ -132,7 +132,7 @@ exit $status
 
 @pytest.fixture
 def run(tmp_path: Path) -> Callable[..., Ran]:
-    """Run `ralf context checkpoint` in the namespace with a client whose model answers by a script."""
+    """Run `ralf checkpoint` in the namespace with a client whose model answers by a script."""
 
     def run(
         client: str, script: dict[str, Any], *, background: bool = False, timeout: int = 60, extra: str = ""

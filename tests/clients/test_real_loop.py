@@ -73,7 +73,7 @@ def test_each_run_reads_on_demand_what_the_killed_one_and_the_others_left(
     ready = world.run(INIT)
     assert ready.status == 0, ready.err
     prompt = (world.project / "bin/ralf.md").read_text()
-    for command in ("start", "check --tokens auto", 'ralf context search "WORDS"', "ralf context decide ROUTE"):
+    for command in ("start", "check --tokens auto", 'ralf search "WORDS"', "ralf decide ROUTE"):
         assert f"`{DOOR} {command}" in prompt
     steps = [
         bash(f"printf '{DOCUMENT}' >\"$RALF_RUN_DIR/DECISIONS.md\"", text="I write it down.", filled=150_000),
@@ -81,12 +81,12 @@ def test_each_run_reads_on_demand_what_the_killed_one_and_the_others_left(
         said("The gauge does not answer. <promise>PARTIAL</promise>"),
         bash(f"{DOOR} start", text="What was tried?"),
         bash(
-            f'{DOOR} ralf context decide {TASK} "Read the gauge twice" --because "its first answer is stale"',
+            f'{DOOR} ralf decide {TASK} "Read the gauge twice" --because "its first answer is stale"',
             text="For the next one.",
         ),
         bash("sleep 1; kill -9 $PPID; sleep 5", text="Now the gauge itself."),
         bash(f"{DOOR} start", text="What was tried?"),
-        bash(f'{DOOR} ralf context search "old column"', text="Why that column?"),
+        bash(f'{DOOR} ralf search "old column"', text="Why that column?"),
         said("The table is carried over. <promise>COMPLETE</promise>"),
     ]
     ran = world.run(loop(COMMANDS[client]), scenario.script(client, steps), **scenario.model(client))
@@ -112,12 +112,12 @@ def test_a_hook_in_that_tree_hands_claude_commands_that_work_there(world: World,
     ready = world.run(f"{INIT} && {DOOR} ralf init --client claude-code --yes")
     assert ready.status == 0, ready.err
     env = (f"RALF_TASK_ID={TASK}",)
-    read = bash(f"{DOOR} ralf context show {TASK} --brief", text="I read it.")
+    read = bash(f"{DOOR} ralf show {TASK} --brief", text="I read it.")
     ran = world.run(f"cd {INSIDE / PROJECT} && {CLAUDE} -p 'Go on.'", {"main": [read, said("Done.")]}, env=env)
     assert ran.status == 0, ran.err
     first, second = world.asked()
     assert "Keep the old column" in first
-    assert f"`{DOOR} ralf context show {TASK}`" in first and "`ralf context" not in first
+    assert f"`{DOOR} ralf show {TASK}`" in first and "`ralf context" not in first
     assert second.count("its readers cannot change") > first.count("its readers cannot change")
     assert not (world.folder / "started").exists()
 

@@ -378,7 +378,7 @@ def journal_named_as_the_task(stage: Stage) -> None:
     _take_out_of_git(stage, "TASK-001")
     first = stage.victim.session(OWN)
     heard = stage.victim.hook("PreCompact", first, trigger="auto", custom_instructions="")
-    if "ralf context trust TASK-001" not in heard:
+    if "ralf trust TASK-001" not in heard:
         stage.victim.faults.append("a hook does not say why it records nothing")
     stage.lived("TASK-001", served=False, works=False)
 
@@ -428,5 +428,5 @@ def control_without_an_attacker(stage: Stage) -> None:
     hands_over(stage.victim, heard, f"{OWN}gauge")
     write(context_of(project) / "routes/mine.md", route_file("mine").replace("zqx", OWN))
     shown = stage.victim.ralf("context", "show", "mine").out  # who wrote a file without ralf's mark cannot be seen
-    if f"{OWN}goal" not in shown or "ralf context trust mine" not in shown:
+    if f"{OWN}goal" not in shown or "ralf trust mine" not in shown:
         stage.victim.faults.append("a route file written by hand is not shown, or not how to accept it")

@@ -189,7 +189,7 @@ def _broken(root: Path, variant: str) -> Path:
     path = root.parents[1] / "broken.sh"
     does = {
         # It hands over what is kept, and leaves those that died where they lie.
-        "nothing taken in": f'"{door}" ralf context show "$RALF_TASK_ID" --brief 2>/dev/null; true',
+        "nothing taken in": f'"{door}" ralf show "$RALF_TASK_ID" --brief 2>/dev/null; true',
         "nothing handed over": f'"{door}" start >/dev/null',
     }[variant]
     path.write_text(f"#!/usr/bin/env bash\n{does}\n")

@@ -184,7 +184,7 @@ def test_settings_that_an_archive_brings_are_not_allowed_together_with_ones_own(
     ):
         status, said = user.types(*words)
         assert status == 2, said
-        assert "ralf context trust config.local.yaml" in said
+        assert "ralf trust config.local.yaml" in said
         assert path.read_text() == f"{line}\n"
     assert line in user.has_typed("trust", "config.local.yaml", answer="y\n")
     user.has_typed("config", "set", "--local", "summarizer", "claude")

@@ -148,7 +148,7 @@ class Hold:
             if self._is_time(state):
                 return {"resumed": "timeout"}
             status = f"paused until {state.not_before} or a signal {state.waits_for}"
-            raise RunEnded(where, status, f"ralf signal {run} {state.waits_for}")
+            raise RunEnded(where, status, f"ralf send {run} {state.waits_for}")
         if state.phase:
             raise RunEnded(where, state.phase, f"ralf run {'show' if state.phase == 'completed' else 'retry'} {run}")
         if not self._is_time(state):

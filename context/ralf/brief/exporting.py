@@ -43,7 +43,7 @@ def check_own(context: RouteContext) -> RouteContext:
     """The context without what is foreign in it; UsageError for a route of which nothing is this user's."""
     if context.wholly_foreign:
         what = "was not written by your ralf: nothing was exported"
-        raise UsageError(context.route, what, f"ralf context trust {context.route}")
+        raise UsageError(context.route, what, f"ralf trust {context.route}")
     return context.without_foreign()
 
 

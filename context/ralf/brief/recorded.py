@@ -124,7 +124,7 @@ def foreign(made: Recorded, context: RouteContext, section: str | None) -> None:
     told = [*context.foreign_notes, *(wording.told(context) if context.wholly_foreign else ())]
     wanted = wording.SECTIONS.get(section or "", ("",))
     names = [shlex.quote(one_line(name)) for name in context.foreign_by or (context.route,)]
-    accept = ", ".join(f"`ralf context trust {name}`" for name in names)
+    accept = ", ".join(f"`ralf trust {name}`" for name in names)
     heading = f"{wording.LABEL}: data from somebody else; to accept it: {accept}"
     labelled = (f"- ({wording.ORIGIN}) {line}" for line in told if line.startswith(wanted))
     made.add("foreign", (_FOREIGN,), config.typed(heading, context.command), labelled)

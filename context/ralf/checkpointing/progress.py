@@ -67,12 +67,12 @@ def watch(
     while True:
         grown = _size(path)
         if grown is None and once:
-            raise TranscriptNotFound(path, "no such transcript", f"ralf context watch {route} --transcript FILE")
+            raise TranscriptNotFound(path, "no such transcript", f"ralf checkpoint --watch {route} --transcript FILE")
         if grown is not None and grown != size:
             size = grown
             source = open_transcript(path, root=project.root, as_text=as_text)
             if source.rewritten:
-                hint = f"ralf context checkpoint {route} --transcript {path}"
+                hint = f"ralf checkpoint {route} --transcript {path}"
                 raise UsageError(path, "is a run folder: it does not grow as a log does", hint)
             if watcher is None or watcher.session != source.session:
                 begin = offsets.begin_of(project, route, source, again=again)
@@ -94,7 +94,7 @@ def watch(
             elif once:
                 idle(
                     f"{route}: no checkpoint is due: {watcher.tokens:,} of {watcher.threshold:,} tokens since the"
-                    f" last one; to make one all the same: ralf context checkpoint {route}"
+                    f" last one; to make one all the same: ralf checkpoint {route}"
                 )
         if once:
             return

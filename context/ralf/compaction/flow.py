@@ -125,7 +125,7 @@ def compact(
     oversized = ""
     if current > shares.active_task:
         what = f"the current task has {current:,} tokens, more than its share of {shares.active_task:,}"
-        oversized = f'{what}: split it (ralf task split {route} "TITLE" "TITLE"), or hand over'
+        oversized = f'{what}: split it (ralf task edit {route} --into "TITLE" --into "TITLE"), or hand over'
     known = dict(zip(map(id, messages), costs, strict=True))
     return Compaction(
         tuple(made),
@@ -173,7 +173,7 @@ class _Work:
     @property
     def find(self) -> str:
         """The command that finds what left the window."""
-        return f"`ralf context search WORDS --route {self.route}`"
+        return f"`ralf search WORDS --route {self.route}`"
 
     def planned(self, parts: Segments, share: int, summarizer: Summarizer | None) -> list[Placed]:
         """The segments and summaries that give way."""

@@ -159,7 +159,7 @@ def to_undo(project: Project, route: str) -> tuple[Part, ...]:
         elif entry.id.startswith("undo-") and found:
             found.pop()
     if not found:
-        raise NotFound(route, "no compaction to undo", f"ralf context show {route}")
+        raise NotFound(route, "no compaction to undo", f"ralf show {route}")
     return found[-1]
 
 

@@ -139,7 +139,7 @@ class Config:
     inject           what is injected when a session starts; `auto`, `line`, `brief` or `off`
     brief_tokens     maximum tokens of an injected brief; clients take 10,000 characters
     memory           whether hooks use the memory; `off`: they inject nothing from it, and add nothing to it
-    health_pressure  usage (%) of the window from which `ralf health` warns; with `--nudge` it tells the session
+    health_pressure  usage (%) of the window from which `ralf status --all` warns; with `--nudge` it tells the session
     health_silent    minutes without activity after which an open turn counts as silent
     health_repeats   number of identical failures, or of attempts without change, before a session counts as stuck
     """

@@ -191,7 +191,7 @@ def local_config_of(project: Configured) -> LocalConfig:
         return found
     if was_allowed(project):
         what = "is not as you allowed it: nothing in it is run"
-        raise UsageError(path, what, f"if you changed it: ralf context trust {path.name}")
+        raise UsageError(path, what, f"if you changed it: ralf trust {path.name}")
     what = "names what is run as you, and you have not allowed it: an archive or an agent may have written it"
     raise UsageError(path, f"{what}. Nothing in it is run", f"if you did not write it: rm {path}")
 
@@ -246,7 +246,7 @@ def set_local(project: Configured, key: str, value: Any) -> bool:
         known = getattr(local_config_of(project), key)
         if not_allowed(project) is not None:
             what = "has settings that you have not allowed: an archive or an agent may have written them"
-            raise UsageError(path, what, f"if you wrote them: ralf context trust {path.name}; else: rm {path}")
+            raise UsageError(path, what, f"if you wrote them: ralf trust {path.name}; else: rm {path}")
         text = registry.read(path) or ""
         if (list(known) if isinstance(known, tuple) else known) == value or (
             value is None and key not in config.tree_of(path, text)

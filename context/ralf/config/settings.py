@@ -128,7 +128,7 @@ def change_setting(project: Configured, key: str, values: Sequence[str] | None, 
     if of_this_machine and (key not in known(local=False) or (values and values[0] not in CHOICES[key])):
         what = f"{key}: {' '.join(values or ())}".rstrip(": ")
         what = f"{what} is for {project.local_config_file.name} to say: no repository may choose what this machine runs"
-        raise UsageError(path, what, f"ralf config set --local {key} {' '.join(values or ('--default',))}")
+        raise UsageError(path, what, f"ralf config --local {key} {' '.join(values or ('--default',))}")
     config.check_known(path, key, known(local=True) if local else known())
     if key in SECRET:
         raise UsageError(path, f"{key} may hold a secret, which a shell would keep", f"write it into the file: {path}")
@@ -160,7 +160,7 @@ def _value(path: Path, key: str, values: Sequence[str], field: Field[Any]) -> An
     if kind.startswith("tuple"):
         return list(values)
     if len(values) != 1:
-        raise UsageError(path, f"{key}: expected one value, got {len(values)}", f"ralf config set {key} VALUE")
+        raise UsageError(path, f"{key}: expected one value, got {len(values)}", f"ralf config {key} VALUE")
     value: Any = values[0]
     digits = value.replace("_", "").replace(",", "") if kind == "int" else value
     if kind == "bool":
@@ -173,7 +173,7 @@ def _value(path: Path, key: str, values: Sequence[str], field: Field[Any]) -> An
         except UsageError as error:
             local = "--local " * (path.name == "config.local.yaml")
             default = str(field.default).lower() if kind == "bool" else field.default
-            raise UsageError(path, error.what, f"ralf config set {local}{key} {default}") from None
+            raise UsageError(path, error.what, f"ralf config {local}{key} {default}") from None
     return value
 
 

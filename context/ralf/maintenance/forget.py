@@ -102,7 +102,7 @@ def forget(
     project = projects.find(root)
     found = routing.existing(project, route)
     if (id is None) == (text is None):
-        raise UsageError(found, "forget an item or a text", f"ralf context forget {found} DEC-001")
+        raise UsageError(found, "forget an item or a text", f"ralf forget {found} DEC-001")
     with nullcontext() if dry_run else alone(project):
         found = routing.existing(project, route)  # it may have been renamed meanwhile
         document = kept(project, journal.stream_of(found))

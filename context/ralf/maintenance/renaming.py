@@ -117,17 +117,17 @@ def _check_free(project: Project, old: str, name: str) -> None:
         return
     else:
         what = "is a route already" if taken.casefold() == name.casefold() else f"is an earlier name of {taken}"
-    raise UsageError(name, what, f"ralf route rename {old} NAME")
+    raise UsageError(name, what, f"ralf route {old} --rename NAME")
 
 
 def _check_own(project: Project, route: str) -> None:
     """UsageError for a route whose file this user's ralf did not write, or that cannot be read."""
     with open_route(project, route) as writer:
         if writer.foreign:
-            raise UsageError(route, "holds what your ralf did not write", f"ralf context trust {route}")
+            raise UsageError(route, "holds what your ralf did not write", f"ralf trust {route}")
         if writer.damage or writer.token is None:
             what = writer.damage or "has no record"
-            raise UsageError(route, what, f"ralf context verify {route} --repair")
+            raise UsageError(route, what, f"ralf doctor {route} --repair")
         writer.render_file()
 
 

@@ -127,7 +127,7 @@ def of_item(project: Project, route: str, label: str) -> Target:
         trees = [(record.payload, record.revision) for _, record in records] + now
         parts = [part for payload, revision in trees for part in item.parts(payload, revision)]
         if not parts:
-            raise NotFound(route, f"has no {label}", f"ralf context show {route}")
+            raise NotFound(route, f"has no {label}", f"ralf show {route}")
         if item.number is not None:
             lines = [line for part in parts for text in _texts(part) for line in text.split("\n")]
             lines = [line for line in lines if is_telling(line) and not line.startswith("**")]

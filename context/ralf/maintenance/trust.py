@@ -159,7 +159,7 @@ def _text(path: Path) -> str:
 
 def changed(where: Path | str) -> Busy:
     """The error that something is not what the user was shown."""
-    return Busy(where, "was changed since it was shown: not accepted", "ralf context trust")
+    return Busy(where, "was changed since it was shown: not accepted", "ralf trust")
 
 
 # ---- a route ----
@@ -204,7 +204,7 @@ def accept_route(project: Project, route: str, *, seen: str = "") -> Sequence[st
             parse(state.content, project.route_file(route))
         theirs = load.theirs_of(project, route, state)
         if theirs is None:
-            raise DamagedRouteFile(project.route_file(route), "cannot be read", f"ralf context show {route}")
+            raise DamagedRouteFile(project.route_file(route), "cannot be read", f"ralf show {route}")
         _make_room(project, stream_of(route))
         kind, payload = _record_of(project, route, state, theirs)
         writer.accept(kind, payload, id=f"accept-{writer.context.revision}-{digest_of(content)}", content=state.content)

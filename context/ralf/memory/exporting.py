@@ -14,7 +14,7 @@ from ralf.storage import users_files
 from ralf.text.frozen import dataclass
 from ralf.text.patterns import regex
 
-BEGIN = "<!-- ralf memory: written by `ralf memory export`, made anew by it; edit the memory instead -->"
+BEGIN = "<!-- ralf memory: written by `ralf export --memory`, made anew by it; edit the memory instead -->"
 
 END = "<!-- ralf memory: end -->"
 

@@ -185,7 +185,7 @@ def restore(project: Project, agent: str, revision: int) -> Memory:
     document = document_of(project, agent)
     state = state_at(document.family, document.store, document.stream, revision)
     if state is None or not revision:
-        raise NotFound(agent, f"has no revision {revision}", "ralf memory status")
+        raise NotFound(agent, f"has no revision {revision}", "ralf memory show")
     then = _memory(state)
     entries = {label: tree_of(item) for label, item in then.entries.items()}
     return record(project, agent, [delta("restore", to=revision, entries=entries, notes=dict(then.notes))])

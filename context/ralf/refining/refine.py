@@ -105,7 +105,7 @@ class _Asking:
         sessions = sessions_of(self._project, self._route)
         state = load_state(self._project, self._route)
         if state is None:
-            raise NotFound(self._route, "no such route", "ralf context list")
+            raise NotFound(self._route, "no such route", "ralf list")
         details = dict(_details(self._project, payloads))
         keep = dict.fromkeys(str(hint) for payload in payloads for hint in payload.get("keep", ()))
         asked = prompt(segment, State.of(joined(sessions).entries), state.recorded.carried, details, keep)
@@ -167,7 +167,7 @@ def _payloads(project: Project, route: str, names: Sequence[str]) -> list[Mappin
     known = {label: one.payload for label, one in history.checkpoints(project, route)}
     for name in names:
         if name not in known:
-            raise NotFound(route, f"has no checkpoint {name}", f"ralf context show {route}")
+            raise NotFound(route, f"has no checkpoint {name}", f"ralf show {route}")
     return [known[name] for name in names]
 
 

@@ -69,5 +69,5 @@ def switched_off(spend: Spend, summarizer: str, route: str) -> str:
     if not summarizer or spend.summarizer != summarizer or len(spend.failed) < IN_A_ROW:
         return ""
     reason = f"off after {IN_A_ROW} failures in a row: {spend.failure} ({spend.failed[-1]})"
-    again = f"ralf context checkpoint {route} --summarizer {summarizer}"
+    again = f"ralf checkpoint {route} --summarizer {summarizer}"
     return f"{summarizer} is {reason}; a call that works switches it on: {again}"

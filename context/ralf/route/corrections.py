@@ -67,9 +67,7 @@ def record_decision(
     """
     text = clean(decision).strip()
     if not text:
-        raise UsageError(
-            route, "a decision needs words", f'ralf context decide {cleaning.slug(route)} "TEXT" --because "WHY"'
-        )
+        raise UsageError(route, "a decision needs words", f'ralf decide {cleaning.slug(route)} "TEXT" --because "WHY"')
     origin = origin_of(route, origin)
     if kind not in KINDS:
         raise UsageError(route, f"kind is one of {', '.join(KINDS)}")
@@ -133,7 +131,7 @@ def _known(project: Project, context: RouteContext, label: str, *, is_replaced: 
     """
     from ralf.route import history  # few decisions replace one
 
-    label, hint = history.label(label, "DEC"), f"ralf context show {context.route} --section decisions"
+    label, hint = history.label(label, "DEC"), f"ralf show {context.route} --section decisions"
     found = history.decision_of(project, context, label)
     if found is None or cap.is_buried(context.forgotten, found.id):
         what = f"has no decision {label}{' to supersede' if is_replaced else ''}"
@@ -176,7 +174,7 @@ def drop(
         if cap.is_buried(writer.context.dropped, decision.id):
             return Dropped(found, decision, changed=False)
         if origin == "agent" and decision.origin in OF_A_PERSON:
-            hint = f"a person drops it, in a terminal of their own: ralf context drop {found} {decision.id}"
+            hint = f"a person drops it, in a terminal of their own: ralf undo {found} {decision.id}"
             raise UsageError(found, f"{decision.id} is a person's decision, and an agent drops none", hint)
         said = {"origin": origin_of(found, origin)} if origin is not None else {}
         stone = to_tree(cap.tombstone(decision))
@@ -230,14 +228,14 @@ def change(route: str, fields: Mapping[str, Any], *, root: str | os.PathLike[str
     route = routing.check_new(project, route)
     served = load_state(project, route)
     if served is not None and served.context.foreign:  # what was loaded may hold it
-        raise UsageError(route, "holds what your ralf did not write", f"ralf context trust {route}")
+        raise UsageError(route, "holds what your ralf did not write", f"ralf trust {route}")
     with open_route(project, route) as writer:
         newest = writer.context
         base = _loaded(project, newest, fields.get("context_checkpoint"))
         try:
             edited = from_tree(RouteContext, {**to_tree(base), **fields})
         except BadTree as error:
-            raise UsageError(route, str(error), f"ralf context show {route} --json") from None
+            raise UsageError(route, str(error), f"ralf show {route} --json") from None
         changes = edits.changes_of_edit(base, edits.with_header(edited, route=route), newest)
         put(project, writer, "edit", changes, origin="agent")
     return project.route_file(route)

@@ -58,7 +58,7 @@ def contexts_at(project: Project, route: str, moments: Collection[str]) -> dict[
         found |= dict.fromkeys(wanted.intersection(filter(None, (f"r{record.revision}", name))), context)
     for name in wanted - found.keys():
         what = "revision" if re.fullmatch("r[0-9]+", name) else "checkpoint"
-        raise NotFound(route, f"has no {what} {name}", f"ralf context log {route}")
+        raise NotFound(route, f"has no {what} {name}", f"ralf log {route}")
     return found
 
 

@@ -82,7 +82,7 @@ def check_unchanged(offset: IngestOffset, transcript: Transcript, route: str) ->
     raise TranscriptChanged(
         transcript.path,
         f"{what} since the last checkpoint of its session, which ended at byte {offset.position.byte:,}",
-        f"ralf context checkpoint {route} --transcript {transcript.path} --restart",
+        f"ralf checkpoint {route} --transcript {transcript.path} --restart",
     )
 
 
@@ -177,8 +177,8 @@ def begin_of(project: Project, route: str, source: Transcript, *, again: bool = 
         return end
     what = f"the route {other} has this session already: {source.path}"
     hint = (
-        f"ralf context checkpoint {other}; for what comes from now on, within the session: ralf route use {route}; "
-        f"to have all of it in both: ralf context checkpoint {route} --again"
+        f"ralf checkpoint {other}; for what comes from now on, within the session: ralf route {route}; "
+        f"to have all of it in both: ralf checkpoint {route} --again"
     )
     raise UsageError(route, what, hint)
 

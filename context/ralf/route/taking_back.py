@@ -145,7 +145,7 @@ def _chosen(project: Project, now: RouteContext, revision: int | None, who: str 
     what = f"r{revision} is no write" if revision is not None else "has no write"
     what += f" of the {who}'s" if who else ""
     mine = f"a person takes back any write, at a terminal: ralf undo {route}" if who else f"ralf log {route}"
-    hint = f"{mine}; a checkpoint is taken back by: ralf context revert {route} CP"
+    hint = f"{mine}; a checkpoint is taken back by: ralf undo {route} --to CP"
     raise NotFound(route, f"{what} that can be taken back", hint)
 
 

@@ -110,7 +110,7 @@ def _decision(project: Project, route: str, label: str, records: Sequence[tuple[
     context = state.context if state is not None else RouteContext()
     decision = history.decision_of(project, context, label)
     if decision is None:
-        raise NotFound(route, f"has no decision {label}", f"ralf context show {route} --section decisions")
+        raise NotFound(route, f"has no decision {label}", f"ralf show {route} --section decisions")
     recorded, revision, claim = "edit of the route file", 0, decision.decision
     labels = {record.revision: name for name, record in records}
     for record, decisions in history.decided(record for _, record in records):
@@ -242,7 +242,7 @@ def _of(message: Message) -> Quote:
 def _checkpoint(project: Project, route: str, label: str, records: Sequence[tuple[str, Record]]) -> Reason:
     record = next((record for name, record in records if name == label), None)
     if record is None:
-        raise NotFound(route, f"has no checkpoint {label}", f"ralf context show {route} --section history")
+        raise NotFound(route, f"has no checkpoint {label}", f"ralf show {route} --section history")
     payload = record.payload
     span, digest = payload.get("source", {}), str(payload.get("evidence", ""))
     first, last = int(span.get("from_line", 0)) + 1, int(span.get("to_line", 0))

@@ -81,7 +81,7 @@ class Blobs:
                 raise
         found, is_whole = unpack(packed)
         if not is_whole or digests.sha256(found).hexdigest() != digest:
-            raise DamagedBlob(path, "its bytes are not those that were put", "ralf context verify --repair")
+            raise DamagedBlob(path, "its bytes are not those that were put", "ralf doctor --repair")
         return io.BytesIO(found)
 
     def has_blob(self, digest: Digest) -> bool:

@@ -39,7 +39,7 @@ class OwnStore:
             what, route = "its journal was not written by your ralf: nothing is recorded there", ""
             if stream.startswith("routes/"):
                 route = stream.removeprefix("routes/")
-            raise UsageError(route or stream, what, f"ralf context trust {route}".rstrip()) from None
+            raise UsageError(route or stream, what, f"ralf trust {route}".rstrip()) from None
 
     def read(self, stream: str, *, after: Token | None = None) -> Iterator[Entry]:
         """The records after a place, up to one of somebody else's; see `Store.read`."""

@@ -155,9 +155,9 @@ def _take(tasks: Tasks, writer: Writer, id_: str, wanted: Claim, *, keep: bool) 
 def _check_claimable(book: Book, state: TaskState) -> None:
     id_ = state.task.id
     if state.is_foreign:
-        raise UsageError(state.path, store.FOREIGN, f"ralf context trust {id_}")
+        raise UsageError(state.path, store.FOREIGN, f"ralf trust {id_}")
     if state.task.status != "pending":
-        hint = f"ralf task retry {id_}" if state.task.status == "failed" else f"ralf task show {id_}"
+        hint = f"ralf task edit {id_} --status pending" if state.task.status == "failed" else f"ralf task show {id_}"
         raise UsageError(id_, f"is {state.task.status}", hint)
     if state.waits_for:
         reasons = _waits(book, id_, state.waits_for), *_never(state)
@@ -210,7 +210,7 @@ def _way_out(book: Book) -> str:
     if failed := book.ordered("status = 'failed'"):
         return f"ralf task show {failed[0]}"
     if book.ordered("is_foreign and status = 'pending'"):
-        return "ralf context trust"
+        return "ralf trust"
     return "ralf task list" if any(book.counts().values()) or book.problems() else 'ralf task add "TITLE"'
 
 

@@ -130,7 +130,7 @@ def split(task: str, titles: Sequence[str], *, root: Root = None) -> list[TaskSt
     tasks = store.at(root)
     names = [str(_checked(tasks, {"title": title})["title"]) for title in titles]
     if len(names) < 2:
-        raise UsageError(task, "name at least two parts", f'ralf task split {task} "TITLE" "TITLE"')
+        raise UsageError(task, "name at least two parts", f'ralf task edit {task} --into "TITLE" --into "TITLE"')
 
     made: list[Task] = []
 

@@ -31,13 +31,13 @@ MOST_ITEMS = 100_000
 _MOST_TITLE = 60  # characters of a title that are shown beside an id
 
 _HEAD = """\
-# The plan, made by `ralf serialize`: each chain does its tasks from top to bottom, one after the other.
+# The plan, made by `ralf plan`: each chain does its tasks from top to bottom, one after the other.
 # You may move lines and add `- checkpoint: by hand`; both stay. Comments are not kept, and no one reads the titles.
 """
 
 _CHECKPOINT = "checkpoint"
 
-_MEND = "mend it in an editor, or make it anew: ralf serialize --anew"
+_MEND = "mend it in an editor, or make it anew: ralf plan --anew"
 
 
 @dataclass(frozen=True, slots=True)

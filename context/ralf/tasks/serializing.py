@@ -56,7 +56,7 @@ def serialize(
     notes = [f"no history says how many tokens a task takes: {GUESS:,} is a guess"] if budget and not tokens else []
     if foreign := sum(state.is_foreign and state.task.status not in SETTLED for state in states):
         what = f"left out, as they came with the repository: {foreign} of the tasks"
-        notes.append(f"{what}; to accept them: ralf context trust")
+        notes.append(f"{what}; to accept them: ralf trust")
     plan = replace(plan, notes=(*notes, *(f"left out, as it cannot be read: {path}" for path in damaged)))
     if not dry_run and before != plan and (plan.chains or content is not None):
         _write(project, content, planfile.render(plan, tasks))

@@ -121,7 +121,7 @@ class Tasks:
                     looker = Looker(self.project, index, near)
                     try:
                         return work(Writer(self.project, looker))
-                    except Conflict as error:  # whoever rewrites the stream (`ralf context forget`) has not our lock
+                    except Conflict as error:  # whoever rewrites the stream (`ralf forget`) has not our lock
                         if type(error) is not Conflict or attempt == _MOST_TRIES - 1:
                             raise
                     finally:
@@ -167,7 +167,7 @@ def list_tasks(
 def check_ours(state: TaskState) -> None:
     """UsageError for a task that is foreign: nothing is done to it before somebody accepts it."""
     if state.is_foreign:
-        raise UsageError(state.path, FOREIGN, f"ralf context trust {state.task.id}")
+        raise UsageError(state.path, FOREIGN, f"ralf trust {state.task.id}")
 
 
 def holder(project: Project, by: str = "") -> str:

@@ -25,7 +25,7 @@ def accept(project: Project, seen: Seen) -> None:
     def work(writer: Writer) -> None:
         for id_ in seen:
             if _files_of(writer.book, id_) != seen[id_]:
-                raise Busy(id_, "was changed since it was shown: not accepted", "ralf context trust")
+                raise Busy(id_, "was changed since it was shown: not accepted", "ralf trust")
         changes = [change for id_ in seen for change in writer.accepted(id_)]
         for start in range(0, len(changes), MOST_CHANGES):
             writer.append("seen", changes=changes[start : start + MOST_CHANGES])

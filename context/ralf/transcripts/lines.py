@@ -80,7 +80,7 @@ def open_regular(path: Path, after: Position = START) -> io.BufferedReader:
             file: io.BufferedReader = io.BufferedReader(raw, PIECE)
             status = os.fstat(file.fileno())
     except (FileNotFoundError, NotADirectoryError):
-        raise TranscriptNotFound(path, "no such transcript", "ralf context checkpoint --help") from None
+        raise TranscriptNotFound(path, "no such transcript", "ralf checkpoint --help") from None
     except OSError as error:
         hint = "make it readable, or name another: --transcript FILE"
         raise RalfError(path, f"cannot be read: {error.strerror or error}", hint) from error

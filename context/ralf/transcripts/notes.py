@@ -182,9 +182,7 @@ def _no_session(path: Path, head: Head) -> DamagedTranscript:
         what = f"is JSON lines, but of no client known here: its records have {keys}"
     elif bad and (path.suffix.lower() in _JSON or re.match(rb'\{\s*(?:"|\}|\Z)', head.opening)):
         what = f"line {bad}: not a JSON record, nor is any other line before byte {len(head.data)}"
-    return DamagedTranscript(
-        path, what, f"ralf context checkpoint ROUTE --transcript {shlex.quote(str(path))} --as text"
-    )
+    return DamagedTranscript(path, what, f"ralf checkpoint ROUTE --transcript {shlex.quote(str(path))} --as text")
 
 
 class Plain(Growing):

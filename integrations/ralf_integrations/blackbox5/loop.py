@@ -128,7 +128,7 @@ def _write_state(project: Project, folder: Path, tree: dict[str, Any]) -> None:
 _END = 1 << 20  # bytes of an output in which its promise is looked for
 
 MOST = 50
-"""Earlier runs beside this one that are looked at, the newest: what is older is history, for `ralf migrate`."""
+"""Earlier runs beside this one that are looked at, the newest: what is older is history, for `ralf import`."""
 
 
 def start(project: Project, run_dir: Path | None, route: str) -> str:
@@ -147,9 +147,7 @@ def start(project: Project, run_dir: Path | None, route: str) -> str:
     if context is None or context.wholly_foreign:
         text = fenced(shown(handover.nothing(route)), short=True)
     elif route in session_registry.load(project, clients.session()).briefed:
-        known = (
-            f"Your window holds the context of {route} already: `ralf context show {route} --brief` prints it again."
-        )
+        known = f"Your window holds the context of {route} already: `ralf show {route} --brief` prints it again."
         text = handover.words(config.typed(known, project.command))
     else:  # no agent is handed what is foreign without asking for it
         text = context.without_foreign().render(config.of(project).brief_tokens, section="brief")
@@ -197,7 +195,7 @@ def _earlier(project: Project, run_dir: Path) -> Iterator[Path]:
     for _, folder in sorted(sorted(found, reverse=True)[:MOST]):
         if is_run(folder) and not is_taken(project, folder) and not is_alive(project, folder):
             if is_brought(RunFolder(folder)) and not _began_here(project, folder):
-                _say(f"{folder}: came with git, and is left out; to take such runs in: ralf migrate run-folders")
+                _say(f"{folder}: came with git, and is left out; to take such runs in: ralf import run-folders")
                 continue
             yield folder
 
@@ -216,7 +214,7 @@ def _counting(project: Project, folder: Path) -> str:
 
 def _route_of(project: Project, folder: Path) -> str:
     """The route of an earlier run: the one that it had when it began, else that of the task that its folder tells, else
-    the one that counts it already, else that of the task that its documents name, as `ralf migrate run-folders` has it.
+    the one that counts it already, else that of the task that its documents name, as `ralf import run-folders` has it.
     """
     if known := recorded_route(project, folder) or task_of_run(RunFolder(folder)):
         return known

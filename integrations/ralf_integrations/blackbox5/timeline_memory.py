@@ -7,7 +7,7 @@
 
 `install` is for hooks that read the file themselves: each file whose agent has a route is kept as
 `timeline-memory.backup.md` beside it, and a view stands in its place; `refresh` renews the views, as the loop's hook
-does. Switch all of it off: `export RALF_TIMELINE_MEMORY=off`. What replaces it: `ralf context show ROUTE --brief`.
+does. Switch all of it off: `export RALF_TIMELINE_MEMORY=off`. What replaces it: `ralf show ROUTE --brief`.
 
 Exit status: 0 · 1 failed · 2 wrong usage · 3 no such route.
 """
@@ -213,7 +213,7 @@ def install(project: Project) -> Iterator[str]:
         if _is_view(content):
             yield from _renewed(project, place, content)
         elif routing.known(project, place.route) is None:
-            how = typed("ralf migrate timeline-memory", project.root)
+            how = typed("ralf import timeline-memory", project.root)
             yield f"{place.path}: left as it is: no route {place.route}; first: {how}"
         elif backup.exists():
             yield f"{place.path}: left as it is: {BACKUP} lies beside it"
@@ -248,7 +248,7 @@ def uninstall(project: Project) -> Iterator[str]:
 
 def _renewed(project: Project, place: Place, content: bytes) -> Iterator[str]:
     if not _is_whole(content):
-        how = typed("ralf context decide, ralf context edit", project.root)
+        how = typed("ralf decide, ralf edit", project.root)
         yield f"{place.path}: was changed: left as it is; record it: {how}"
         return
     with suppress(RouteNotFound):
@@ -260,7 +260,7 @@ def _renewed(project: Project, place: Place, content: bytes) -> Iterator[str]:
 
 def _view_of(project: Project, place: Place) -> bytes:
     """A view that stands in the place of a file, which has nowhere else to say that it is deprecated."""
-    instead = typed(f"ralf context show {place.route} --brief", project.root)
+    instead = typed(f"ralf show {place.route} --brief", project.root)
     return view(project, place.agent, routing.known(project, place.route) or place.route, instead=instead).encode()
 
 
@@ -310,7 +310,7 @@ def _warn(project: Project, who: str) -> None:
         files.make(told.parent)
         touch(told)
     print(
-        f"deprecated: {NAME}: read the route instead: {typed(f'ralf context show {who} --brief', project.root)}; "
+        f"deprecated: {NAME}: read the route instead: {typed(f'ralf show {who} --brief', project.root)}; "
         "switch this off: export RALF_TIMELINE_MEMORY=off",
         file=sys.stderr,
     )

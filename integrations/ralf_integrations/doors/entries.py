@@ -193,7 +193,7 @@ class EntryStream:
     def _check(self) -> None:
         """UsageError where the records are not this user's: a store reads such a stream as empty."""
         if self._store.is_foreign(self.name):
-            raise UsageError(self.name, "your ralf did not write its records: they are not read", "ralf context trust")
+            raise UsageError(self.name, "your ralf did not write its records: they are not read", "ralf trust")
 
     # ---- writing ----
 

@@ -346,7 +346,7 @@ def _nudged(project: Project, session: Session, mark: int) -> bool:
     missing = session.told < mark or not _has_arrived(project, session)
     if missing:
         text = config.typed(handover.full(session.route, session.percent), project.command)
-        inbox.send(project, session.session, text, sender="ralf health", by="", key=_key(mark, told.crossings))
+        inbox.send(project, session.session, text, sender="ralf status --all", by="", key=_key(mark, told.crossings))
     _keep(project, session.session, told)
     return missing
 

@@ -98,14 +98,14 @@ RULES: tuple[Rule, ...] = (
             if _alive(one) and one.percent is not None and one.percent >= settings.health_pressure
             else ""
         ),
-        "compact it, or hand over: ralf nudge TEXT --session {session}",
+        "compact it, or hand over: ralf send TEXT --session {session}",
     ),
     Rule(
         "task",
         lambda one, _: (
             alert_of(one.tokens, one.active_task_tokens, one.window) if _alive(one) and one.tokens is not None else ""
         ),
-        'ralf task split TASK "TITLE" "TITLE", or: ralf context checkpoint {route} --transcript {transcript}',
+        'ralf task edit TASK --into "TITLE" --into "TITLE", or: ralf checkpoint {route} --transcript {transcript}',
     ),
     Rule(
         "compaction",
@@ -114,7 +114,7 @@ RULES: tuple[Rule, ...] = (
             if one.state == "working" and one.minutes_to_compaction is not None and one.minutes_to_compaction <= _SOON
             else ""
         ),
-        "ralf context checkpoint {route} --transcript {transcript}",
+        "ralf checkpoint {route} --transcript {transcript}",
     ),
     Rule(
         "unsaved",
@@ -123,7 +123,7 @@ RULES: tuple[Rule, ...] = (
             if one.unsaved >= _OVERDUE * settings.segment_limit
             else ""
         ),
-        "ralf context checkpoint {route} --transcript {transcript}; do its hooks run? ralf doctor",
+        "ralf checkpoint {route} --transcript {transcript}; do its hooks run? ralf doctor",
     ),
     Rule(
         "silent",
@@ -134,7 +134,7 @@ RULES: tuple[Rule, ...] = (
         ),
         "look at it: it may wait for a permission, or hang",
     ),
-    Rule("stuck", lambda one, _: one.stuck, "look at it, or tell it: ralf nudge TEXT --session {session}"),
+    Rule("stuck", lambda one, _: one.stuck, "look at it, or tell it: ralf send TEXT --session {session}"),
     Rule(
         "killed",
         lambda one, _: (
@@ -142,7 +142,7 @@ RULES: tuple[Rule, ...] = (
             if one.state == "killed" and one.unsaved
             else ""
         ),
-        "ralf context checkpoint {route} --transcript {transcript}",
+        "ralf checkpoint {route} --transcript {transcript}",
     ),
     Rule(
         "undelivered",
@@ -151,9 +151,9 @@ RULES: tuple[Rule, ...] = (
             if one.notices and one.state in ("ended", "killed")
             else ""
         ),
-        "tell another session of the route: ralf nudge TEXT --route {route}",
+        "tell another session of the route: ralf send TEXT --route {route}",
     ),
-    Rule("unreadable", lambda one, _: one.problem, "name its log: ralf context checkpoint {route} --transcript FILE"),
+    Rule("unreadable", lambda one, _: one.problem, "name its log: ralf checkpoint {route} --transcript FILE"),
 )
 
 

@@ -274,7 +274,7 @@ _TOLD = "refused"  # folder of the user's own: an empty file for each project th
 _LONGEST_LINE = 400  # characters of a line
 _NOT_OPTED_IN = (
     "ralf: hooks do nothing here: .autonomous/context came with the repository or was moved, and you have not opted"
-    " this project in; to do that: ralf init; to look at what is there: ralf context trust"
+    " this project in; to do that: ralf init; to look at what is there: ralf trust"
 )
 
 

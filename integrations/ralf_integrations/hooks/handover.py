@@ -133,7 +133,7 @@ def line(session: Session, route: str, *, said: Sequence[str] = ()) -> str:
     count, decisions = context.checkpoint_count, len(context.decisions)
     has = f"{count} checkpoint{'s' * (count != 1)}, last {age(context.last_checkpoint)}" if count else ""
     has = has or f"no checkpoint, {decisions} decision{'s' * (decisions != 1)}"
-    text = f"Context available for {route} ({has}): read it with `ralf context show {route} --brief`."
+    text = f"Context available for {route} ({has}): read it with `ralf show {route} --brief`."
     return words(config.typed(" ".join((text, *filter(None, said))), session.project.command))
 
 

@@ -184,10 +184,10 @@ def _unknown(session: Session, wish: Wish) -> Answer:
     named = trimmed(wish.other or session.route, _LONGEST_NAMED)
     error = routing.not_found(session.project, named)
     if named in error.closest:  # there, and all of it somebody else's
-        text = f"No context was loaded: all of route {named} came with the repository: `ralf context show {named}`."
+        text = f"No context was loaded: all of route {named} came with the repository: `ralf show {named}`."
     else:
         close = f" Did you mean {', '.join(error.closest)}?" if error.closest else ""
-        text = f"No context was loaded: route {named} has none.{close} All routes: `ralf context list`."
+        text = f"No context was loaded: route {named} has none.{close} All routes: `ralf list`."
     text = config.typed(text, session.project.command)
     return Answer(context=session.hand("line", handover.words(text)))
 

@@ -132,7 +132,7 @@ def _others_text(found: Sequence[Unfinished]) -> str:
         f"{one.session.route} ({', '.join(filter(None, (_how_it_ended(one.session), _last_words(one))))})"
         for one in found
     ]
-    return f"Other unfinished work: {', '.join(routes)}; `ralf context show ROUTE --brief`." if routes else ""
+    return f"Other unfinished work: {', '.join(routes)}; `ralf show ROUTE --brief`." if routes else ""
 
 
 def _last_words(one: Unfinished) -> str:
@@ -217,7 +217,7 @@ def _how_it_ended(found: KnownSession) -> str:
 def _origin_text(found: KnownSession) -> str:
     """What the route of a session went on from, in words."""
     before = [route for route in (*found.routes, *found.briefed) if route != found.route]
-    return f" It went on from {before[-1]}: `ralf context show {before[-1]} --brief`." if before else ""
+    return f" It went on from {before[-1]}: `ralf show {before[-1]} --brief`." if before else ""
 
 
 def untaken_text(left: list[KnownSession]) -> str:
@@ -225,7 +225,7 @@ def untaken_text(left: list[KnownSession]) -> str:
     if not left:
         return ""
     what = "A session of it" if len(left) == 1 else f"{len(left)} sessions of it"
-    return f"{what} left work that is in no checkpoint yet: `ralf context checkpoint {left[0].route}` takes it in."
+    return f"{what} left work that is in no checkpoint yet: `ralf checkpoint {left[0].route}` takes it in."
 
 
 def _over(project: Project, but: str) -> list[KnownSession]:

@@ -120,7 +120,7 @@ def look(
         raise TranscriptChanged(
             source.path,
             "shrank or was replaced since the last checkpoint of its session",
-            f"ralf context checkpoint ROUTE --transcript {source.path} --restart",
+            f"ralf checkpoint ROUTE --transcript {source.path} --restart",
         )
     limits = settings.limits
     before, told = _before(source, stand.position, BudgetWatcher(limits))

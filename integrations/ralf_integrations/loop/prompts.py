@@ -10,7 +10,7 @@ _LABEL = "from ralf loop, which started you: what holds for every task"
 
 _STANDING = """\
 - Nobody answers questions here. Your claim is in the variable RALF_LEASE, which the commands of ralf read.
-- Record what you decide, and why: `ralf context decide {route} "WHAT" --because "WHY" --origin agent`
+- Record what you decide, and why: `ralf decide {route} "WHAT" --because "WHY" --origin agent`
 - When you are told that your context window is nearly full, hand over and end without `ralf task done`; a fresh agent
   goes on with the same task: `ralf handover {route} <<'EOF'`, Markdown with "## Now" and "## Next", `EOF`
 - End when you hold no task and can claim no other one. Ending while you hold one, without `ralf task done`,

@@ -49,7 +49,7 @@ def _unproven_text(state: TaskState) -> str:
 
 def _why(options: Options, state: TaskState, given_up: Mapping[str, str]) -> str:
     if state.is_foreign:
-        return "foreign: accept it with `ralf context trust`"
+        return "foreign: accept it with `ralf trust`"
     if state.task.id in given_up:
         return f"failed: {given_up[state.task.id]}"
     if state.task.status == "failed":

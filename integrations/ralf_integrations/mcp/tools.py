@@ -48,7 +48,7 @@ _WHY = (
     (RalfError, "it failed"),
     (OSError, "a file cannot be used"),
 )
-_SHOWS = regex(r"ralf context show (\S+)(?: --section (\w+))?")
+_SHOWS = regex(r"ralf show (\S+)(?: --section (\w+))?")
 
 
 class Tools:
@@ -319,7 +319,7 @@ class Tools:
         found = next((path for path in (*kept, *seen.values()) if os.path.realpath(path) == real), None)
         if found is None:
             what = "is no session log that a client keeps of this project: not read"
-            hint = "checkpoint() takes this session's; a person can name any file: ralf context checkpoint --help"
+            hint = "checkpoint() takes this session's; a person can name any file: ralf checkpoint --help"
             raise UsageError(clean(named), what, hint)
         return found
 
@@ -354,7 +354,7 @@ def _listed(found: Sequence[RouteSummary], choice: routing.Choice, text_tokens: 
     texts = answers.fitting([head, *told], text_tokens)
     shown_routes = max(0, len(texts) - 1)
     left = len(found) - shown_routes
-    closing = f"({left} more: ralf context list)\n" if left else "" if found else "no routes yet\n"
+    closing = f"({left} more: ralf list)\n" if left else "" if found else "no routes yet\n"
     return Routes(
         routes=[
             Route(
@@ -394,7 +394,7 @@ def told(error: RalfError | OSError) -> str:
         hint = f'get_context(route="{error.closest[0]}")' if error.closest else "list_routes()"
         return refusal(error, f"{error}\nhint: {hint}")
     if isinstance(error, RalfError):
-        return refusal(error, f"{error}\nhint: {_as_call(error.hint) or 'ralf context verify'}")
+        return refusal(error, f"{error}\nhint: {_as_call(error.hint) or 'ralf doctor --store'}")
     where = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else "ralf"
     return refusal(error, f"{where}: {error.strerror or error}\nhint: make it readable and writable, then try again")
 

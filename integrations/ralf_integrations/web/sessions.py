@@ -125,7 +125,7 @@ class Sessions:
             with self._looking:
                 found = _named(self._sessions(everything=True), session)
         if found is None:
-            raise NotFound(session[:80] or "session", "no such session of this project", "ralf health --all")
+            raise NotFound(session[:80] or "session", "no such session of this project", "ralf status --all --idle")
         return found
 
     def arrivals(self, project: ViewedProject, session: str) -> list[Arrival]:

@@ -312,7 +312,7 @@ def reader(path: Path, root: Path, *, origin: str = "", logged: bool = False) ->
     Raises TranscriptNotFound; DamagedTranscript for a folder that is no run's; RalfError for one that cannot be read.
     """
     if not path.exists():
-        raise TranscriptNotFound(path, "no such run folder", "ralf context checkpoint --help")
+        raise TranscriptNotFound(path, "no such run folder", "ralf checkpoint --help")
     if not is_run(path):
         hint = "name a run folder, such as runs/executor/run-0018, or a session log"
         raise DamagedTranscript(

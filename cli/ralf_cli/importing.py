@@ -1,4 +1,4 @@
-"""`ralf migrate`: take over what another tool, or a client, has kept of this project."""
+"""`ralf import`: take over what another tool, or a client, has kept of this project."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,18 +24,18 @@ _WITH_SESSIONS = tuple(client.name for client in CLIENTS.values() if client.sess
 _MOST_ROWS = 40  # of files that came to nothing
 
 
-@command(short_help="Import history from another tool.")
-@click.argument("source", type=click.Choice((*SOURCES, *_WITH_SESSIONS)), metavar="SOURCE")
+@command("import", short_help="Import history or tasks of another tool, or a client's sessions.")
+@click.argument("source", metavar="SOURCE")
 @click.argument("path", required=False, type=click.Path())
 @click.option("--dry-run", is_flag=True, help="Only show what would be imported where.")
 @click.option("--since", metavar="WHEN", help="Only client sessions written to since then, e.g. 30d, 2026-02-01.")
 @with_root
 @with_json
 @click.pass_context
-def migrate(
+def import_(
     ctx: click.Context, source: str, path: str | None, dry_run: bool, since: str | None, root: str | None, as_json: bool
 ) -> None:
-    """Import SOURCE's history from the project or PATH as checkpoints.
+    """Import SOURCE's history from the project or PATH as checkpoints, or the tasks in a file.
 
     \b
     timeline-memory    timeline-memory.md, an agent's long-term memory, in both formats
@@ -44,21 +45,27 @@ def migrate(
     run-folders        run folders of the RALF loop
     pilot-checkpoint   checkpoint.json of Pilot and its history
     claude-code, codex, gemini, opencode: existing sessions of this project (PATH does not apply)
+    a path             tasks: Aqua's database, `issues.jsonl` of beads, a folder of Claude Code's tasks
+                       (~/.claude/tasks/LIST), `tasks.json` of Task Master, `prd.json`, `.ralph/agent/tasks.jsonl`
 
     Each record goes to the route of its task, else of its agent. Sources are only read, and imports are idempotent.
     The table reports what happened to each file; the account file and --json report each field.
 
     \b
     Examples:
-      ralf migrate timeline-memory --dry-run
-      ralf migrate decision-registry
-      ralf migrate run-folders runs/executor
-      ralf migrate claude-code --since 30d
+      ralf import timeline-memory --dry-run
+      ralf import decision-registry
+      ralf import run-folders runs/executor
+      ralf import claude-code --since 30d
+      ralf import .beads/issues.jsonl --dry-run
 
     \b
     Exit status: 0 every file is accounted for, even if there was none · 1 unwritable, disk full · 2 usage ·
     3 no such PATH · 4 unreadable files were listed, all others imported · 5 busy
     """
+    if source not in (*SOURCES, *_WITH_SESSIONS):
+        _tasks(source, path, root, dry_run=dry_run, as_json=as_json)
+        return
     if source in _WITH_SESSIONS:
         if path is not None:
             raise click.UsageError("a client's sessions are found where the client keeps them: no PATH")
@@ -78,6 +85,22 @@ def migrate(
         _emit(report)
     if not is_done(report):
         ctx.exit(4)
+
+
+def _tasks(source: str, path: str | None, root: str | None, *, dry_run: bool, as_json: bool) -> None:
+    """Import a list of tasks, whose kind is recognized by its content."""
+    from ralf.errors import UsageError
+    from ralf_cli.output import emit_json
+    from ralf_migrations.task_import import import_tasks
+
+    if path is not None or not Path(source).exists():
+        known = ", ".join((*SOURCES, *_WITH_SESSIONS))
+        raise UsageError(source, "is neither a source nor a file of tasks", f"sources: {known}")
+    report = import_tasks(source, dry_run=dry_run, root=root)
+    if as_json:
+        emit_json(report.tree())
+    else:
+        click.echo("\n".join(report.lines()))
 
 
 def _emit(report: MigrationReport) -> None:
