@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -55,4 +56,11 @@ def _refusal(where: Path | str, what: str, command: str) -> UsageError:
 
 
 def _is_at_terminal() -> bool:
-    return all(stream is not None and stream.isatty() for stream in (sys.__stdout__, sys.__stderr__))
+    """Whether what is printed reaches the terminal that this process runs in the foreground of: to write to another's
+    terminal makes nobody a person.
+    """
+    streams = (sys.__stdout__, sys.__stderr__)
+    try:
+        return all(stream is not None and os.tcgetpgrp(stream.fileno()) == os.getpgrp() for stream in streams)
+    except (OSError, ValueError):
+        return False

@@ -109,14 +109,14 @@ def _sent(
 def _receive(project: Project, *, as_json: bool) -> None:
     """Print what waits for this agent; it waits no more."""
     from ralf_cli.output import emit_json, fields_of, say
-    from ralf_integrations import agent_messages
+    from ralf_integrations import agent_messages, inbox
 
     found = agent_messages.receive(project, agent_messages.own_names())
     if as_json:
         emit_json([fields_of(one) for one in found])
-    for one in found if not as_json else ():
-        click.echo(f"from {one.origin}, {one.sent}:\n{one.text}")
-    if not found and not as_json:
+    elif found:
+        click.echo(inbox.listed(found), nl=False)
+    else:
         say("no message waits")
 
 

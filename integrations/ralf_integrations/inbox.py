@@ -165,7 +165,12 @@ def rendered(notices: Sequence[Notice]) -> str:
     """Notices as they are handed over: in the fence that says that they are data; "" for none."""
     if not notices:
         return ""
-    return fenced(shown(_HEAD + "".join(map(_rendered, notices))))
+    return fenced(shown(_HEAD + listed(notices)))
+
+
+def listed(notices: Iterable[Notice]) -> str:
+    """Notices, each with who sent it on a line before its words, which are indented: they begin no other one."""
+    return "".join(map(_rendered, notices))
 
 
 told = rendered

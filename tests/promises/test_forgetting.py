@@ -62,6 +62,14 @@ def test_each_line_of_a_forgotten_text_is_gone_where_it_stands_alone_too(user: U
     assert [path for line in lines for path in user.files_holding(line)] == []
 
 
+def test_forgotten_words_that_are_a_files_name_are_named(user: User) -> None:
+    user.does("decide", "harbour", "Use SQLite")
+    user.does("", "send", NAME.lower(), "Hello.", "--wait")
+    forgot = user.ralf("forget", "harbour", "--text", NAME, "--yes")
+    assert forgot.status == 1
+    assert f"inbox/{NAME.lower()}" in forgot.err
+
+
 def test_a_forget_that_is_killed_is_completed_by_the_next(user: User) -> None:
     user.does("decide", "harbour", "Use SQLite")
     for number, place in enumerate((150, 400)):

@@ -347,8 +347,14 @@ def _tasks(project: Project) -> Path:
 
 
 def _found(project: Project, wording: Wording) -> list[Path]:
-    """Every file of the store and of tasks in which the words stand."""
-    return sorted({*remains(project.folder, wording), *remains(_tasks(project), wording)})
+    """Every file of the store and of tasks in which the words stand, or whose name they are a part of."""
+    folders_ = (project.folder, _tasks(project))
+    named = (path for folder in folders_ for path in files_below(folder) if wording.stands_in(_named(path, folder)))
+    return sorted({*(path for folder in folders_ for path in remains(folder, wording)), *named})
+
+
+def _named(path: Path, folder: Path) -> str:
+    return str(path.relative_to(folder))
 
 
 # ---- a whole route ----

@@ -46,7 +46,9 @@ class Moved:
     changed: bool = True
 
 
-def rename_route(route: str, name: str, *, because: str = "", root: str | os.PathLike[str] | None = None) -> Moved:
+def rename_route(
+    route: str, name: str, *, because: str = "", by: str = "", root: str | os.PathLike[str] | None = None
+) -> Moved:
     """Give a route another name; its earlier one still finds it. Durable when this returns.
 
     Edits that wait in the route file are recorded, and the rename is a record. Records keep their ids and labels.
@@ -65,7 +67,7 @@ def rename_route(route: str, name: str, *, because: str = "", root: str | os.Pat
         old = routing.existing(project, route)
         cleaning.check(name)
         if old == name != route and (move := routing.move_of(project, route)) is not None:
-            return finish(project, move, because)
+            return finish(project, move, because, by)
         _check_free(project, old, name)
         _check_own(project, old)
         move = Move(old, name, f"rename-{uuid.uuid4().hex}")
@@ -73,7 +75,7 @@ def rename_route(route: str, name: str, *, because: str = "", root: str | os.Pat
             stream, line = routing.stream_of_move(old), journal.line_of(Record(1, "move", move._asdict()))
             project.store.append(stream, line, id=move.record, after=project.store.head(stream))
             store.rename(stream_of(old), stream_of(name))
-        return finish(project, move, because)
+        return finish(project, move, because, by)
 
 
 def unfinished(project: Project) -> list[Move]:
@@ -82,9 +84,10 @@ def unfinished(project: Project) -> list[Move]:
     return [move for move in moves if move.old == routing.DEFAULT or os.path.lexists(project.route_file(move.old))]
 
 
-def finish(project: Project, move: Move, because: str = "") -> Moved:
+def finish(project: Project, move: Move, because: str = "", by: str = "") -> Moved:
     """Put right what goes with a journal that has its new name: the old file, in which somebody may have saved an edit
-    meanwhile, the record of the rename, and the sessions of `default`. Errors: `open_route`.
+    meanwhile, the record of the rename, and the sessions of `default`. `by`: `user` or `agent`, "": as the environment
+    says. Errors: `open_route`.
     """
     new = routing.renamed(project, move.old) or move.new
     with held(project, (move.old, new)):
@@ -97,7 +100,7 @@ def finish(project: Project, move: Move, because: str = "") -> Moved:
     with open_route(project, new) as writer:
         before = writer.context.revision
         said = redactor_for(project).text(one_line(clean(because)))
-        whose = "agent" if environment.is_agent() else "user"
+        whose = by or ("agent" if environment.is_agent() else "user")
         payload = {"from": [move.old], "timestamp": utc_now(), "origin": whose}
         writer.append("rename", payload | ({"because": said} if said else {}), id=move.record)
         writer.render_file()

@@ -33,6 +33,9 @@ ORIGIN = "clone"
 
 _LABEL = regex(r"DEC-\d{1,9}-[0-9a-f]{6}\Z")
 
+_OURS = ("user", "agent", "by hand", "human-edit", "import", "file", "the person")
+"""Words by which ralf says whose something is: no clone is called so."""
+
 _LONGEST, _TEXT = 120, 2_000  # characters of a person's name, and of any other text
 
 _ACCEPTED = "shared"  # the stream of what the user has accepted
@@ -190,7 +193,8 @@ def _decision(tree: Mapping[str, Any], by: str) -> Decision:
 
 
 def _name(text: str) -> str:
-    return trimmed(one_line(clean(text)), _LONGEST) or "somebody"
+    name = trimmed(one_line(clean(text)), _LONGEST) or "somebody"
+    return f'clone "{name}"' if name.strip(" ()").casefold() in _OURS else name
 
 
 # ---- what other clones say of a route ----
