@@ -1,4 +1,4 @@
-"""A graph that is killed in the middle and goes on: run it twice. Needs langgraph and `ralf-context[langgraph]`."""
+"""A graph that is killed in the middle and goes on: run it twice. Needs langgraph and `ralf-context[frameworks]`."""
 
 import operator
 import os

@@ -71,7 +71,7 @@ def _has_browser() -> str:
 
 
 def _has_frameworks() -> str:
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--editable", ".[doors]"]
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--editable", ".[dev-frameworks]"]
     return "" if not subprocess.run(command, cwd=SOURCE, check=False).returncode else "they cannot be installed"
 
 

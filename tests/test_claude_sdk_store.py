@@ -424,4 +424,4 @@ def test_without_the_framework_the_module_exports_and_says_what_to_install(
     )
     [printed] = storekit.finished([storekit.start(code, tmp_path, KEY["session_id"], cwd=tmp_path)])
     name, hint = printed.splitlines()
-    assert name == f"{KEY['session_id']}.jsonl" and "[claude-sdk]" in hint
+    assert name == f"{KEY['session_id']}.jsonl" and "[frameworks]" in hint

@@ -235,3 +235,35 @@ def test_a_file_of_which_records_are_left_out_is_read_whole_or_refused_or_counte
         return
     is_whole = "1 failed: test_store" in user.does("show", "harbour").out
     assert is_whole or any(digit in ran.out + ran.err for digit in ("2 of 6", "3 of 6", "4 of 6"))
+
+
+def test_a_repository_in_an_archive_has_git_run_nothing(stranger: User, tmp_path: Path) -> None:
+    ran, evil = tmp_path / "ran", tmp_path / "evil"
+    evil.write_text(f"#!/bin/sh\ntouch {ran}\nexit 1\n")
+    evil.chmod(0o755)
+    stranger.git("init", "-q", "-b", "main", ".")
+    (stranger.project / "tides.txt").write_text("high\n")
+    stranger.git("add", ".")
+    stranger.git("commit", "-q", "-m", "begin")
+    for setting in (
+        "core.repositoryformatversion=1",
+        "extensions.partialClone=origin",
+        "remote.origin.promisor=true",
+        "remote.origin.partialclonefilter=blob:none",
+        "remote.origin.fetch=+refs/heads/*:refs/remotes/origin/*",
+        f"remote.origin.url=ext::{evil} x",
+        "protocol.ext.allow=always",
+    ):
+        stranger.git("config", *setting.split("=", 1))
+    tree = stranger.git("rev-parse", "HEAD^{tree}").strip()
+    (stranger.project / "tides.txt").write_text("low\n")
+    (stranger.project / ".git/objects" / tree[:2] / tree[2:]).unlink()
+    stranger.does("init")
+    session = stranger.session()
+    session.begins("Please read the tides of the harbour")
+    session.answers("They are low.")
+    stranger.does("checkpoint", "harbour", "--transcript", session.log)
+    assert "They are low" in stranger.does("show", "harbour").out
+    session.hook("PreCompact", trigger="manual")
+    hooks_say(stranger)
+    assert not ran.exists()

@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 # ---- asking git ----
 #
 # A repository can hold another, bare one, beside a file, which knows of no file; and name a program that git runs.
-# Nothing is fetched, either.
+# Nothing is fetched, either: a partial clone fetches what it lacks by any protocol that its own settings allow, and one
+# of them is a program.
 _HARDENED = ("core.fsmonitor=false", "safe.bareRepository=explicit", "protocol.allow=never")
 
-_ALONE = {"GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0"}
+_ALONE = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0"}
 
 _TIMEOUT = 20  # seconds
 
@@ -61,7 +62,13 @@ def ask(
     command = ["git", *(word for setting in _HARDENED for word in ("-c", setting)), *arguments]
     try:
         return subprocess.run(
-            command, cwd=folder, env=environment, input=given, capture_output=True, timeout=seconds, check=False
+            command,
+            cwd=folder,
+            env={**environment, **_ALONE},
+            input=given,
+            capture_output=True,
+            timeout=seconds,
+            check=False,
         )
     except OSError:
         return None
@@ -75,7 +82,7 @@ def _git(top: Path, *words: bytes, given: bytes = b"") -> bytes:
         if any((git / name).exists() and not (git / name).is_file() for name in ("HEAD", "config", "index")):
             raise Unreadable(f"{git}: holds no repository")
     try:
-        done = ask(top, words, environment.of_a_model() | _ALONE, given)
+        done = ask(top, words, environment.of_a_model(), given)
     except subprocess.TimeoutExpired as error:
         raise Unreadable(str(error)) from None
     if done is None:

@@ -269,7 +269,7 @@ def _needing_sdk() -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         what = "needs claude-agent-sdk, which is not installed"
-        raise UsageError("RalfSessionStore", what, "pip install 'ralf-context[claude-sdk]'") from error
+        raise UsageError("RalfSessionStore", what, "pip install 'ralf-context[frameworks]'") from error
 
 
 def _id(entry: Mapping[str, Any]) -> str:
