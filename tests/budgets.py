@@ -1,6 +1,5 @@
-"""How large the house is, against the budgets in pyproject.toml: statements by package, lines of tests, commands, options,
-words of the hand-written pages. Status 1 where anything is over its budget.
-
+"""How large the house is, against the budgets in pyproject.toml: statements by package, lines of tests, commands,
+options, words of the hand-written pages. Status 1 where anything is over its budget.
     python -m tests.budgets [--now]
 
 --now prints all figures, as pyproject.toml has them. To raise a budget is a commit of its own that says why.
