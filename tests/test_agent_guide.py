@@ -1,4 +1,4 @@
-"""docs/agent-state.md, typed word by word: its agent is killed in the middle, and goes on."""
+"""docs/library.md, typed word by word: its agent is killed in the middle, and goes on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 import storekit
 from test_cli_sessions import Shell, pattern_of, steps_of
 
-GUIDE = (storekit.SOURCE / "docs" / "agent-state.md").read_text(encoding="utf-8")
+GUIDE = (storekit.SOURCE / "docs" / "library.md").read_text(encoding="utf-8")
 
 BLOCKS = re.findall(r"(?ms)^```python\n(.*?)^```", GUIDE)
 

@@ -71,7 +71,7 @@ def _system(_: Project) -> Iterator[Check]:
         yield Check("system", "ok", "Linux, where everything was tested")
         return
     what = f"{name}: nothing was tested there; done without: {', '.join(_LACKING)}"
-    yield Check("system", "warning", what, "docs/guarantees.md, Known limits")
+    yield Check("system", "warning", what, "docs/internals.md#guarantees, Known limits")
 
 
 def _file_system(project: Project) -> Iterator[Check]:

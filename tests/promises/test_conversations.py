@@ -1,4 +1,4 @@
-"""Conversations of an agent loop of one's own (docs/conversations.md, docs/compaction.md)."""
+"""Conversations of an agent loop of one's own (docs/library.md)."""
 
 from __future__ import annotations
 

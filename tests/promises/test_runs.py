@@ -1,4 +1,4 @@
-"""Agents of one's own (docs/agent-state.md): killed anywhere, they go on in the same turn."""
+"""Agents of one's own (docs/library.md): killed anywhere, they go on in the same turn."""
 
 from __future__ import annotations
 

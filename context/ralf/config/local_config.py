@@ -32,7 +32,7 @@ _VARIABLE = regex(r"[A-Za-z_][A-Za-z0-9_]*")
 
 _LEAST_LEASE = 2  # seconds
 
-_TELL_MONEY = ("claude",)  # of the models: docs/summarizers.md
+_TELL_MONEY = ("claude",)  # of the models: docs/models.md
 
 _MOST = 1e15  # tokens or dollars
 

@@ -23,7 +23,7 @@ from ralf.text.cleaning import MARK
 from ralf.text.patterns import regex
 
 NOT_REACHED = ("base64", "hexadecimal", "double encoding", "other spellings", "words with others between them")
-"""Forms of the words that are not found, and not purged: docs/guarantees.md."""
+"""Forms of the words that are not found, and not purged: docs/internals.md#guarantees."""
 
 LEAST = 12
 """Characters that count which a piece of a text must have to be recognized as one of its words."""

@@ -305,7 +305,7 @@ def command_of(settings: LocalConfig, name: str) -> Command:
     elif name in PRESETS:
         found = PRESETS[name]
     else:
-        raise UsageError(name, f"no such preset; known: {', '.join(PRESETS)}", "docs/summarizers.md")
+        raise UsageError(name, f"no such preset; known: {', '.join(PRESETS)}", "docs/models.md")
     arguments = settings.arguments if name == settings.summarizer else ()
     options = (*(("--model", "{model}") if settings.model else ()), *arguments)
     argv = tuple(part for given in found.argv for part in (options if given == "{options}" else (given,)))

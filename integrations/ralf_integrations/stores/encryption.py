@@ -31,7 +31,7 @@ _NONCE, _TAG, _ID, _KEY = 12, 16, 8, 32  # bytes
 
 _OVERHEAD = len(FORMAT) + _ID + _NONCE + _TAG
 
-OTHER_KEY = "copy the keys of the machine that wrote it: docs/engines.md, Another machine"
+OTHER_KEY = "copy the keys of the machine that wrote it: docs/team.md#agents-on-several-machines, Another machine"
 """What to do where a value was encrypted with another key."""
 
 

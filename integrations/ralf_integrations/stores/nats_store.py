@@ -71,7 +71,7 @@ _PAUSE = 0.01  # seconds until an append is tried again that another one was in 
 
 _NO_PLACE = "no such place in this stream"
 
-_RESTORE = "restore the stream from a backup: docs/engines.md"
+_RESTORE = "restore the stream from a backup: docs/team.md#agents-on-several-machines"
 
 
 class _Head(NamedTuple):
