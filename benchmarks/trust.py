@@ -1,4 +1,4 @@
-"""What the harnesses find in ours, and in variants that are broken on purpose: the rows of docs/internals.md#guarantees.
+"""What the harnesses find in ours, and in variants that are broken on purpose: docs/internals.md.
 
     python benchmarks/trust.py --record             the short runs, of which .ci/run does a part
     python benchmarks/trust.py --long --record      the long runs: hours on two cores

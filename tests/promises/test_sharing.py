@@ -1,4 +1,4 @@
-"""Sharing through git (docs/team.md#share-decisions-through-git, DESIGN 7): what one clone decides is in the others after a merge."""
+"""Sharing through git (docs/team.md): what one clone decides is in the others after a merge."""
 
 from __future__ import annotations
 

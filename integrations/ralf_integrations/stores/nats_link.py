@@ -47,7 +47,7 @@ _PING = 2  # seconds between pings; two without an answer end the connection: a 
 _LARGEST = 900_000  # bytes of a message beside its headers, where the servers take as many
 _HEADERS = 64 << 10  # bytes for the headers
 _NONSENSE = (Error, OSError, EOFError, AssertionError, *MALFORMED)  # what the client raises over what a server sends
-_TLS = "look at nats_ca, the name in nats_servers, and tls in the server's configuration: docs/team.md#agents-on-several-machines"
+_TLS = "look at nats_ca, the name in nats_servers, and tls in the server's configuration: docs/team.md"
 _LOGIN = "set nats_user and nats_password, or nats_creds, in config.local.yaml"
 
 
