@@ -46,15 +46,15 @@ def produce(rounds: int) -> list[Row]:
         _edit_by_hand(edited / file.relative_to(here / "one"))
         bare = measure.copied(here / "one", here / "no cache")
         shutil.rmtree(bare / ".autonomous" / "context" / "cache")
-        show = partial(_of, command, "context", "show", ROUTE)
+        show = partial(_of, command, "show", ROUTE)
         cases = {
             "python -I -c pass": BARE,
             f"show, a route file of {file.stat().st_size // 1000} KB": show(here / "one"),
             "show --max-tokens 2500": show(here / "one", "--max-tokens", "2500"),
             "show, cache deleted": show(bare),
             "show, file edited by hand": show(edited),
-            "list, 10 routes": _of(command, "context", "list", here / "ten"),
-            "list, 1,000 routes": _of(command, "context", "list", here / "thousand"),
+            "list, 10 routes": _of(command, "list", here / "ten"),
+            "list, 1,000 routes": _of(command, "list", here / "thousand"),
             "--version": [command, "--version"],
             "python -I -c 'import click, yaml'": [sys.executable, "-I", "-c", "import click, yaml"],
         }
@@ -67,10 +67,10 @@ def produce(rounds: int) -> list[Row]:
         ]
 
 
-def _of(command: str, group: str, name: str, *rest: str | Path) -> list[str]:
-    words = [str(word) for word in rest if not isinstance(word, Path)]
+def _of(command: str, *rest: str | Path) -> list[str]:
+    words = [word for word in rest if isinstance(word, str)]
     root = next(str(word) for word in rest if isinstance(word, Path))
-    return [command, "--root", root, group, name, *words]
+    return [command, "--root", root, *words]
 
 
 def _edit_by_hand(file: Path) -> None:

@@ -211,11 +211,11 @@ def _rows(scratch: Path, rounds: int) -> list[Row]:
     thousand, most = now.project("thousand", 1_000), now.project("most", 4_000)
     reads = {
         "bare": lambda: spent(BARE, now.environment),
-        "show": lambda: now.takes(ten["now"], "context", "show", "route-0"),
-        "list": lambda: now.takes(ten["now"], "context", "list"),
-        "list of 1,000 routes": lambda: now.takes(thousand, "context", "list"),
+        "show": lambda: now.takes(ten["now"], "show", "route-0"),
+        "list": lambda: now.takes(ten["now"], "list"),
+        "list of 1,000 routes": lambda: now.takes(thousand, "list"),
         "status of 4,000 routes": lambda: now.takes(most, "status"),
-        "search in 4,000 routes": lambda: now.takes(most, "context", "search", "number 77"),
+        "search in 4,000 routes": lambda: now.takes(most, "search", "number 77"),
     }
     for case in reads.values():
         case()  # what is cached by then is

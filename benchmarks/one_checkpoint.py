@@ -31,7 +31,7 @@ tokens.count("loaded")
 """What only a transcript with anything new in it needs: with it loaded, two differ in what is done to them alone."""
 
 COMMAND = """
-sys.argv = ["ralf", "--root", {root!r}, "context", "checkpoint", {route!r}, "--transcript", {transcript!r}]
+sys.argv = ["ralf", "--root", {root!r}, "checkpoint", {route!r}, "--transcript", {transcript!r}]
 from ralf_cli.main import run
 run()
 """

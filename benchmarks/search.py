@@ -75,7 +75,7 @@ def produce(rounds: int) -> list[Row]:
         bare, *started = commands(
             {
                 "python -I -c pass": BARE,
-                f"ralf search, {size}": [installed(), "--root", str(root), "context", "search", QUERIES[0]],
+                f"ralf search, {size}": [installed(), "--root", str(root), "search", QUERIES[0]],
                 "import sqlite3": [sys.executable, "-I", "-c", "import sqlite3"],
             },
             rounds=rounds,

@@ -38,10 +38,10 @@ CHECKPOINTS, RECORDS, DROPS, ROUTES = 3_000, 6_000, 5_200, 2_000
 FLAT = 1.5
 ROUTE = "loop"
 _COMMANDS = {
-    "ralf search": ["context", "search", QUERIES[3]],
+    "ralf search": ["search", QUERIES[3]],
     "ralf status": ["status"],
     "ralf doctor": ["doctor"],
-    "ralf list": ["context", "list"],
+    "ralf list": ["list"],
 }
 
 

@@ -172,9 +172,9 @@ def _refreshed(pair: Pair, size: int, rounds: int, ours: str, theirs: str) -> li
     cases = [
         (pair.at_checkpoint, pair.agent, [theirs, "refresh"], _nothing),
         (pair.theirs, pair.agent, [theirs, "refresh"], _nothing),
-        (pair.ours, "", [ours, "refresh"], _nothing),
+        (pair.ours, "", [ours, "task", "show"], _nothing),
     ]
-    names = ("aqua refresh at a checkpoint", "aqua refresh elsewhere", "ralf refresh")
+    names = ("aqua refresh at a checkpoint", "aqua refresh elsewhere", "ralf task show")
     return _rows([f"{name}, {size:,} tasks" for name in names], in_turns(cases, rounds), REFRESH[size])
 
 
@@ -200,7 +200,7 @@ def _serialized(folder: Path, size: int, rounds: int, ours: str, theirs: str) ->
     kept = aqua.keep(other)
     cases = [
         (other, "", [theirs, "serialize", "--every", str(EVERY)], lambda: aqua.lay_back(other, kept)),
-        (mine, "", [ours, "serialize", "--every", str(EVERY)], lambda: planfile.path_of(find(mine)).unlink()),
+        (mine, "", [ours, "plan", "--every", str(EVERY)], lambda: planfile.path_of(find(mine)).unlink()),
     ]
     names = ("aqua serialize", "ralf plan")
     return _rows([f"{name}, {size:,} tasks" for name in names], in_turns(cases, rounds), SERIALIZE)

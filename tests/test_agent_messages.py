@@ -9,7 +9,7 @@ import pytest
 from tests.faults import agent_words
 
 from ralf import project
-from ralf.errors import UsageError
+from ralf.errors import NotFound, UsageError
 from ralf.project import Project
 from ralf_integrations import copied_text, inbox
 from ralf_integrations.agent_messages import Message, compose, receive, send
@@ -39,7 +39,7 @@ def test_statement_28_a_message_has_sender_summary_facts_artifacts_and_action_an
         action="Review it.",
         sender="executor-1",
     )
-    receiver, id_ = send(here, "reviewer", message)
+    receiver, id_ = send(here, "reviewer", message, waits=True)
     assert receiver == "reviewer"
     [notice] = receive(here, ["reviewer"])
     assert (notice.id, notice.sender) == (id_, "executor-1")
@@ -114,11 +114,11 @@ def test_hidden_folders_and_links_are_not_looked_at(here: Project, tmp_path: Pat
 
 def test_secrets_are_redacted_before_a_message_is_stored(here: Project) -> None:
     key = "AKIA" + "QX7ZP2MN4RT6WVLD"
-    send(here, "reviewer", compose(here, f"The key is {key}."))
+    send(here, "reviewer", compose(here, f"The key is {key}."), waits=True)
     assert key not in inbox.waiting(here, "reviewer")[0].text
 
 
-def test_a_name_that_begins_several_sessions_is_refused_and_an_unknown_one_waits_for_its_agent(
+def test_a_name_that_begins_several_sessions_or_is_nobodys_is_refused_unless_it_may_wait_for_its_agent(
     here: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ralf_integrations.health.look.known_ids", lambda root: {"abcd-1", "abcd-2", "efgh-1"})
@@ -127,11 +127,14 @@ def test_a_name_that_begins_several_sessions_is_refused_and_an_unknown_one_waits
         send(here, "abcd", message)
     assert send(here, "efgh", message)[0] == "efgh-1"
     assert send(here, "abcd-1", message)[0] == "abcd-1"
-    assert send(here, "executor-7", message)[0] == "executor-7"
+    with pytest.raises(NotFound, match="executor-7"):
+        send(here, "executor-7", message)
+    assert not inbox.waiting(here, "executor-7")
+    assert send(here, "executor-7", message, waits=True)[0] == "executor-7"
 
 
 def test_what_waits_for_a_name_is_moved_to_its_session_once(here: Project) -> None:
-    send(here, "executor-7", Message("me", "Look."))
+    send(here, "executor-7", Message("me", "Look."), waits=True)
     assert inbox.forward(here, "executor-7", "s-1") == 1
     assert inbox.forward(here, "executor-7", "s-1") == 0
     assert [notice.text for notice in receive(here, ["executor-7", "s-1"])] == ["Look."]

@@ -138,8 +138,8 @@ def test_a_file_that_is_no_transcript_is_named_and_nothing_is_written(
     make(path)
     before = kept_bytes(project)
     for verb in (("checkpoint", "good"), ("checkpoint", "new")):
-        cli("context", *verb, "--transcript", path).complains(status, path)
-    cli("context", "watch", "good", "--transcript", path, "--once").complains(status, path)
+        cli(*verb, "--transcript", path).complains(status, path)
+    cli("checkpoint", "--watch", "good", "--transcript", path, "--once").complains(status, path)
     assert kept_bytes(project) == before
 
 
@@ -152,8 +152,8 @@ def test_a_text_is_refused_as_a_transcript_and_the_hint_says_what_to_type(cli: C
     path = project / "mail.txt"
     path.write_text(NO_SESSION)
     for ran in (
-        cli("context", "checkpoint", "good", "--transcript", path),
-        cli("context", "watch", "good", "--transcript", path, "--once"),
+        cli("checkpoint", "good", "--transcript", path),
+        cli("checkpoint", "--watch", "good", "--transcript", path, "--once"),
     ):
         ran.complains(4, path, "--as text")
     assert kept_bytes(project) == before
@@ -163,14 +163,14 @@ def test_a_text_is_refused_as_a_transcript_and_the_hint_says_what_to_type(cli: C
 def test_a_text_that_is_taken_as_text_makes_no_request_and_no_rule(cli: Cli, project: Path) -> None:
     path = project / "mail.txt"
     path.write_text(NO_SESSION)
-    assert cli("context", "checkpoint", "mail", "--transcript", path, "--as", "text").status == 0
+    assert cli("checkpoint", "mail", "--transcript", path, "--as", "text").status == 0
     context = ralf.get_context("mail", root=project)
     assert (context.goal, context.decisions, context.facts.requests) == ("", (), ())
     assert context.checkpoint_count == 1
     assert ralf.search("never run the tests", route="mail", root=project)
-    assert "cp-" not in cli("context", "checkpoint", "mail", "--transcript", path, "--as", "text").out
+    assert "cp-" not in cli("checkpoint", "mail", "--transcript", path, "--as", "text").out
     path.write_text(NO_SESSION + "\nMore of it.\n" * 3_000)
-    watched = cli("context", "watch", "mail", "--transcript", path, "--as", "text", "--every", "2000", "--once")
+    watched = cli("checkpoint", "--watch", "mail", "--transcript", path, "--as", "text", "--every", "2000", "--once")
     assert watched.status == 0, watched.err
     assert ralf.get_context("mail", root=project).checkpoint_count > 1
 
@@ -180,7 +180,7 @@ def test_a_text_that_is_taken_as_text_makes_no_request_and_no_rule(cli: Cli, pro
 def test_a_transcript_without_a_single_event_is_nothing_new_or_named(cli: Cli, project: Path, content: str) -> None:
     before = kept_bytes(project)
     (project / "x.jsonl").write_text(content)
-    ran = cli("context", "checkpoint", "good", "--transcript", project / "x.jsonl")
+    ran = cli("checkpoint", "good", "--transcript", project / "x.jsonl")
     assert ran.status in (0, 4), ran.err
     if ran.status == 4:
         ran.complains(4, project / "x.jsonl")
@@ -190,7 +190,7 @@ def test_a_transcript_without_a_single_event_is_nothing_new_or_named(cli: Cli, p
 def test_malformed_lines_among_good_ones_are_named_and_the_good_ones_taken(cli: Cli, project: Path) -> None:
     text = storekit.lines_of(1_000, "s-2")[0].splitlines(keepends=True)
     (project / "x.jsonl").write_text("".join([text[0], '{"type": "user", \n', "rubbish\n", *text[1:], "{torn"]))
-    ran = cli("context", "checkpoint", "mixed", "--transcript", project / "x.jsonl")
+    ran = cli("checkpoint", "mixed", "--transcript", project / "x.jsonl")
     assert ran.status == 0, ran.err
     assert ran.err.startswith(f"warning: {project / 'x.jsonl'}: ") and "2, 3" in ran.err
     assert "mixed: cp-001" in ran.out
@@ -200,12 +200,12 @@ def test_malformed_lines_among_good_ones_are_named_and_the_good_ones_taken(cli: 
 def test_a_transcript_that_was_replaced_says_how_to_go_on_and_that_works(cli: Cli, project: Path) -> None:
     before = kept_bytes(project)
     (project / "session.jsonl").write_text(storekit.lines_of(4_000, first=60)[0])
-    ran = cli("context", "checkpoint", "good", "--transcript", project / "session.jsonl")
+    ran = cli("checkpoint", "good", "--transcript", project / "session.jsonl")
     ran.complains(5, project / "session.jsonl", "--restart")
     assert kept_bytes(project) == before
-    ran = cli("context", "checkpoint", "good", "--transcript", project / "session.jsonl", "--restart")
+    ran = cli("checkpoint", "good", "--transcript", project / "session.jsonl", "--restart")
     assert (ran.status, ran.err) == (0, "")
-    assert "Keep the old columns" in cli("context", "show", "good").out
+    assert "Keep the old columns" in cli("show", "good").out
 
 
 def test_a_transcript_that_may_not_be_read_is_named(cli: Cli, project: Path) -> None:
@@ -213,7 +213,7 @@ def test_a_transcript_that_may_not_be_read_is_named(cli: Cli, project: Path) -> 
     log.chmod(0o000)
     before = kept_bytes(project)
     with storekit.as_modes_say():
-        cli("context", "checkpoint", "good", "--transcript", log).complains(1, log)
+        cli("checkpoint", "good", "--transcript", log).complains(1, log)
     assert kept_bytes(project) == before
 
 
@@ -227,12 +227,12 @@ def test_a_folder_that_may_not_be_written_is_named_and_can_still_be_read(cli: Cl
         path.chmod(mode & ~0o222)
     with storekit.as_modes_say():
         for args in (
-            ("context", "checkpoint", "good", "--transcript", project / "session.jsonl"),
-            ("context", "decide", "new", "Go on"),
+            ("checkpoint", "good", "--transcript", project / "session.jsonl"),
+            ("decide", "new", "Go on"),
             ("init", "--yes"),
         ):
             _complains_below(cli(*args), project)
-        shown = cli("context", "show", "good")
+        shown = cli("show", "good")
     for path, mode in modes.items():
         path.chmod(mode)
     assert (shown.status, shown.err, "Keep the old columns" in shown.out) == (0, "", True)
@@ -254,20 +254,20 @@ def test_a_read_only_disk_is_named_and_can_still_be_read(cli: Cli, project: Path
         before = kept_bytes(disk / "p")
         remount(disk, "ro")
         for args in (
-            ("context", "checkpoint", "good", "--transcript", disk / "p" / "session.jsonl"),
-            ("context", "decide", "good", "Go on"),
-            ("context", "decide", "new", "Go on"),
+            ("checkpoint", "good", "--transcript", disk / "p" / "session.jsonl"),
+            ("decide", "good", "Go on"),
+            ("decide", "new", "Go on"),
             ("init", "--yes"),
-            ("route", "use", "good"),
+            ("route", "good"),
         ):
             _complains_below(cli(*args, root=disk / "p"), disk)
         assert kept_bytes(disk / "p") == before
-        assert "Keep the old columns" in cli("context", "show", "good", root=disk / "p").out
-        assert cli("context", "list", root=disk / "p").status == 0
+        assert "Keep the old columns" in cli("show", "good", root=disk / "p").out
+        assert cli("list", root=disk / "p").status == 0
         assert cli("status", root=disk / "p").status == 0
-        assert cli("context", "search", "columns", root=disk / "p").status == 0
+        assert cli("search", "columns", root=disk / "p").status == 0
         remount(disk, "rw")
-        assert cli("context", "decide", "good", "Go on", root=disk / "p").status == 0
+        assert cli("decide", "good", "Go on", root=disk / "p").status == 0
 
 
 @pytest.mark.ci
@@ -277,7 +277,7 @@ def test_on_a_full_disk_the_route_file_stays_and_the_next_write_with_room_succee
 ) -> None:
     """With 4 KiB more room at each try, every step of a write is once the one that does not fit."""
     grow(project / "session.jsonl", 3_000, 60)
-    args = ["context", verb, "good", *(["Go on"] if verb == "decide" else ["--transcript", project / "session.jsonl"])]
+    args = [verb, "good", *(["Go on"] if verb == "decide" else ["--transcript", project / "session.jsonl"])]
     failed = 0
     with small_disk(tmp_path / "disk", "4m") as disk:
         for room in range(0, 200, 4):
@@ -295,7 +295,7 @@ def test_on_a_full_disk_the_route_file_stays_and_the_next_write_with_room_succee
             assert len(after) <= len(records) + 1
             if len(after) == len(records):
                 assert {n: c for n, c in kept_bytes(root).items() if n in before} == before
-            shown = cli("context", "show", "good", root=root)
+            shown = cli("show", "good", root=root)
             assert (shown.status, shown.err) == (0, "")
             assert "Keep the old columns" in shown.out
             assert storekit.temporaries(root) == []
@@ -337,10 +337,10 @@ def _shows_everything(root: Path) -> None:
 def test_a_folder_made_on_a_full_disk_is_hidden_from_git_once_there_is_room(cli: Cli, tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "256k") as disk:
         _fill(disk, 0)
-        ran = cli("context", "decide", "first", "Go on", root=disk)
+        ran = cli("decide", "first", "Go on", root=disk)
         _complains_below(ran, disk)
         (disk / "filler").unlink()
-        assert cli("context", "decide", "first", "Go on", root=disk).status == 0
+        assert cli("decide", "first", "Go on", root=disk).status == 0
         assert (context_of(disk) / ".gitignore").read_text() == "*\n"
         assert storekit.temporaries(disk) == []
 
@@ -362,10 +362,10 @@ def test_an_opt_in_on_a_full_disk_leaves_no_half_configuration(cli: Cli, tmp_pat
 @pytest.mark.parametrize("kind", DAMAGES)
 def test_a_damaged_route_file_is_served_from_the_journal_with_a_complaint(cli: Cli, project: Path, kind: str) -> None:
     content = damaged(project, kind)
-    ran = cli("context", "show", "bad")
+    ran = cli("show", "bad")
     ran.complains(4, route_file(project, "bad"))
     assert "Keep the old columns" in ran.out
-    found = cli("context", "show", "bad", "--json")
+    found = cli("show", "bad", "--json")
     assert found.status == 4
     assert found.json()["decisions"][-1]["decision"] == "Keep the old columns"
     assert str(route_file(project, "bad")) in found.json()["warnings"][0]
@@ -375,10 +375,10 @@ def test_a_damaged_route_file_is_served_from_the_journal_with_a_complaint(cli: C
 @pytest.mark.parametrize("kind", DAMAGES)
 def test_a_list_names_the_damaged_route_file_after_the_good_ones(cli: Cli, project: Path, kind: str) -> None:
     damaged(project, kind)
-    ran = cli("context", "list")
+    ran = cli("list")
     ran.complains(4, route_file(project, "bad"))
     assert [line.split()[0] for line in ran.lines] == ["ROUTE", "bad", "good"]
-    rows = {row["route"]: row for row in cli("context", "list", "--json").json()}
+    rows = {row["route"]: row for row in cli("list", "--json").json()}
     assert rows["good"]["damage"] == ""
     assert (rows["bad"]["checkpoint_count"], rows["bad"]["damage"] != "") == (1, True)
 
@@ -392,9 +392,9 @@ def test_writes_to_a_damaged_route_file_are_acknowledged_and_shown_after_its_rep
     content = damaged(project, kind)
     session = ("--transcript", project / "session.jsonl")
     grow(project / "session.jsonl", 500, 60)
-    cli("context", "checkpoint", "bad", *session).complains(4, route_file(project, "bad"))
-    cli("context", "checkpoint", "bad", *session).complains(4, route_file(project, "bad"))  # until it is mended
-    decided = cli("context", "decide", "bad", "Decided in the dark")
+    cli("checkpoint", "bad", *session).complains(4, route_file(project, "bad"))
+    cli("checkpoint", "bad", *session).complains(4, route_file(project, "bad"))  # until it is mended
+    decided = cli("decide", "bad", "Decided in the dark")
     decided.complains(4, route_file(project, "bad"))
     assert "DEC-" in decided.out
     assert route_file(project, "bad").read_bytes() == content
@@ -404,15 +404,15 @@ def test_writes_to_a_damaged_route_file_are_acknowledged_and_shown_after_its_rep
     mended = good.replace(b"Keep the old columns", b"Keep the OLD columns")
     route_file(project, "bad").write_bytes(mended)
     _all_there(cli, "bad", 2, "Keep the OLD columns", "Decided in the dark")
-    assert cli("context", "list").status == 0
-    assert cli("context", "decide", "bad", "Mended").status == 0
+    assert cli("list").status == 0
+    assert cli("decide", "bad", "Mended").status == 0
     _all_there(cli, "bad", 2, "Keep the OLD columns", "Decided in the dark", "Mended")
     text = route_file(project, "bad").read_text(encoding="utf-8")
     assert all(words in text for words in ("Keep the OLD columns", "Decided in the dark", "Mended"))
 
 
 def _all_there(cli: Cli, route: str, checkpoints: int, *decisions: str) -> None:
-    shown = cli("context", "show", route, "--json")
+    shown = cli("show", route, "--json")
     assert (shown.status, shown.err) == (0, "")
     found = shown.json()
     assert found["checkpoint_count"] == checkpoints
@@ -437,18 +437,18 @@ def test_a_damaged_file_without_a_journal_is_named_left_alone_and_hides_no_other
     content = damaged(project, kind)
     storekit.journal_file(project, "bad").unlink()
     shutil.rmtree(context_of(project) / "cache")
-    cli("context", "show", "bad").complains(4, route_file(project, "bad"))
-    listed = cli("context", "list")
+    cli("show", "bad").complains(4, route_file(project, "bad"))
+    listed = cli("list")
     assert {line.split()[0] for line in listed.lines} == {"ROUTE", "bad", "good"}
     if kind not in BELOW_THE_HEAD:
         listed.complains(4, route_file(project, "bad"))
     session = ("--transcript", project / "session.jsonl")
-    cli("context", "decide", "bad", "Decided in the dark").complains(4, route_file(project, "bad"))
-    cli("context", "checkpoint", "bad", "--again", *session).complains(4, route_file(project, "bad"))
+    cli("decide", "bad", "Decided in the dark").complains(4, route_file(project, "bad"))
+    cli("checkpoint", "bad", "--again", *session).complains(4, route_file(project, "bad"))
     assert route_file(project, "bad").read_bytes() == content
     assert [record["kind"] for record in records_of(project, "bad")] == ["decision", "checkpoint"]
-    cli("context", "list").complains(4, route_file(project, "bad"))
-    served = cli("context", "show", "bad")
+    cli("list").complains(4, route_file(project, "bad"))
+    served = cli("show", "bad")
     served.complains(4, route_file(project, "bad"))
     assert "Decided in the dark" in served.out
     route_file(project, "bad").rename(project / "aside.md")  # what the hint says
@@ -461,9 +461,9 @@ def test_a_brought_file_that_is_mended_after_a_write_keeps_that_write(cli: Cli, 
     damaged(project, "conflict markers in the text")
     storekit.journal_file(project, "bad").unlink()
     shutil.rmtree(context_of(project) / "cache")
-    assert cli("context", "decide", "bad", "Decided in the dark").status == 4
+    assert cli("decide", "bad", "Decided in the dark").status == 4
     route_file(project, "bad").write_bytes(good)
-    assert cli("context", "decide", "bad", "Decided since").status == 0
+    assert cli("decide", "bad", "Decided since").status == 0
     assert route_file(project, "bad").read_bytes() == good  # of another history than the journal that was begun: theirs
     trust.accept_route(Project(project), "bad")
     _all_there(cli, "bad", 1, "Keep the old columns", "Decided in the dark", "Decided since")
@@ -480,7 +480,7 @@ def test_what_an_editor_leaves_behind_is_read_as_it_stands_and_is_no_edit(
     assert (found.facts, found.history) == (expected.facts, expected.history)
     assert [row.damage for row in ralf.list_routes(root=project)] == ["", ""]
     assert [row.checkpoint_count for row in ralf.list_routes(root=project)] == [1, 1]
-    assert cli("context", "decide", "bad", "Written since").status == 0
+    assert cli("decide", "bad", "Written since").status == 0
     _all_there(cli, "bad", 1, "Keep the old columns", "Written since")
     assert [record["kind"] for record in records_of(project, "bad")] == ["checkpoint", "decision", "decision"]
 
@@ -488,9 +488,9 @@ def test_what_an_editor_leaves_behind_is_read_as_it_stands_and_is_no_edit(
 def test_an_empty_route_file_without_a_journal_is_a_route_without_anything(cli: Cli, project: Path) -> None:
     storekit.journal_file(project, "bad").unlink()
     route_file(project, "bad").write_bytes(b"")
-    assert cli("context", "list").status == 0
-    assert cli("context", "show", "bad").status in (0, 3)
-    assert cli("context", "decide", "bad", "Begun anew").status == 0
+    assert cli("list").status == 0
+    assert cli("show", "bad").status in (0, 3)
+    assert cli("decide", "bad", "Begun anew").status == 0
     _all_there(cli, "bad", 0, "Begun anew")
 
 
@@ -498,10 +498,10 @@ def test_a_folder_where_a_route_file_should_be_is_named(cli: Cli, project: Path)
     route_file(project, "bad").unlink()
     route_file(project, "bad").mkdir()
     for args in (("show", "bad"), ("decide", "bad", "Go on")):
-        ran = cli("context", *args)
+        ran = cli(*args)
         assert ran.status in (1, 4)
         assert ran.err.startswith(f"error: {route_file(project, 'bad')}: ")
-    listed = cli("context", "list")
+    listed = cli("list")
     assert "good" in listed.out
     assert listed.status == 4
 
@@ -511,9 +511,9 @@ def test_a_file_of_more_than_64_mebibytes_is_named_and_left_alone(cli: Cli, proj
     path = route_file(project, "bad")
     os.truncate(path, (64 << 20) + 1)
     for args in (("show", "bad"), ("decide", "bad", "Go on")):
-        cli("context", *args).complains(4, path)
+        cli(*args).complains(4, path)
     assert path.stat().st_size == (64 << 20) + 1
-    assert "good" in cli("context", "list").out
+    assert "good" in cli("list").out
 
 
 # ---- journals ----
@@ -528,21 +528,21 @@ def test_a_damaged_record_is_named_and_the_next_write_keeps_it_beside_the_journa
     journal.write_bytes(bad)
     shutil.rmtree(context_of(project) / "cache")
     before = kept_bytes(project)
-    shown = cli("context", "show", "bad")
+    shown = cli("show", "bad")
     shown.complains(4, journal)
     assert "Keep the old columns" in shown.out
     assert kept_bytes(project) == before
     file = route_file(project, "bad").read_bytes()
     route_file(project, "bad").unlink()
-    cli("context", "show", "bad").complains(4, journal)
-    listed = cli("context", "list")
+    cli("show", "bad").complains(4, journal)
+    listed = cli("list")
     listed.complains(4, journal)
     assert "good" in listed.out
     route_file(project, "bad").write_bytes(file)
-    done = cli("context", "decide", "bad", "Go on")
+    done = cli("decide", "bad", "Go on")
     assert (done.status, f"{journal.with_suffix('.damaged')}: " in done.err) == (0, True)
     assert journal.with_suffix(".damaged").read_bytes() == bad.splitlines(keepends=True)[-1]
-    shown = cli("context", "show", "bad")
+    shown = cli("show", "bad")
     assert shown.status == 0 and "Keep the old columns" in shown.out and "Go on" in shown.out
 
 
@@ -561,13 +561,13 @@ def test_a_refused_route_name_is_refused_by_every_command_before_it_becomes_a_pa
     before, beside = kept_bytes(project, cache=True), sorted(path.name for path in tmp_path.iterdir())
     shown = name if name.isprintable() and name == name.strip() else ascii(name)
     for args in (
-        ("context", "show", "--", name),
-        ("context", "checkpoint", "--transcript", project / "session.jsonl", "--", name),
-        ("context", "watch", "--once", "--transcript", project / "session.jsonl", "--", name),
-        ("context", "decide", "--", name, "Go on"),
-        ("context", "search", "x", f"--route={name}") if name else ("context", "show", "--", name),
-        ("route", "use", "--", name),
-        ("status", f"--route={name}") if name else ("context", "show", "--", name),
+        ("show", "--", name),
+        ("checkpoint", "--transcript", project / "session.jsonl", "--", name),
+        ("checkpoint", "--watch", "--once", "--transcript", project / "session.jsonl", "--", name),
+        ("decide", "--", name, "Go on"),
+        ("search", "x", f"--route={name}") if name else ("show", "--", name),
+        ("route", "--", name),
+        ("status", f"--route={name}") if name else ("show", "--", name),
     ):
         cli(*args).complains(2, (shown or '""')[:80])
     assert kept_bytes(project, cache=True) == before
@@ -576,24 +576,24 @@ def test_a_refused_route_name_is_refused_by_every_command_before_it_becomes_a_pa
 
 @pytest.mark.parametrize("name", ["a", "A-1", "x.y", "a" * 64, "TASK-001", "0", "console", "com10", "a_b.c-d"])
 def test_an_allowed_route_name_is_made_and_found(cli: Cli, name: str) -> None:
-    assert cli("context", "decide", name, "Go on").status == 0
-    assert "Go on" in cli("context", "show", name).out
-    assert name in cli("context", "list").out
+    assert cli("decide", name, "Go on").status == 0
+    assert "Go on" in cli("show", name).out
+    assert name in cli("list").out
 
 
 def test_a_case_variant_reads_the_route_and_is_refused_for_a_new_one(cli: Cli, project: Path) -> None:
-    assert "Keep the old columns" in cli("context", "show", "GOOD").out
+    assert "Keep the old columns" in cli("show", "GOOD").out
     before = kept_bytes(project)
-    cli("context", "decide", "GOOD", "Go on").complains(2, "GOOD", "good")
+    cli("decide", "GOOD", "Go on").complains(2, "GOOD", "good")
     session = ("--transcript", project / "session.jsonl")
-    cli("context", "checkpoint", "Good", *session).complains(2, "Good")
-    cli("context", "watch", "Good", "--once", *session).complains(2, "Good")
+    cli("checkpoint", "Good", *session).complains(2, "Good")
+    cli("checkpoint", "--watch", "Good", "--once", *session).complains(2, "Good")
     assert kept_bytes(project) == before
 
 
 def test_the_folder_of_routes_being_a_file_is_named(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / ".autonomous").write_text("a file\n")
-    ran = cli("context", "decide", "x", "Go on", root=tmp_path)
+    ran = cli("decide", "x", "Go on", root=tmp_path)
     ran.complains(4, tmp_path / ".autonomous", "hint: mv ")
     assert (tmp_path / ".autonomous").read_text() == "a file\n"
 
@@ -603,5 +603,5 @@ def test_a_link_in_place_of_a_journal_is_not_followed(cli: Cli, project: Path, t
     victim.write_text("")
     link = storekit.journal_file(project, "linked")
     link.symlink_to(victim)
-    cli("context", "decide", "linked", "Go on").complains(4, link)
+    cli("decide", "linked", "Go on").complains(4, link)
     assert victim.read_text() == ""

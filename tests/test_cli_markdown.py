@@ -214,6 +214,6 @@ def test_no_color_and_a_dumb_terminal_get_the_same_words_without_escape_sequence
 
 @pytest.mark.ci
 def test_refresh_is_rendered_too(made: Path) -> None:
-    shown = at_a_screen(made, "refresh")
+    shown = at_a_screen(made, "task", "show")
     assert "# " not in shown and "\x1b[1" in shown
-    assert "# " in at_a_screen(made, "refresh", "--plain")
+    assert "# " in at_a_screen(made, "task", "show", "--plain")

@@ -29,7 +29,7 @@ class Migrate:
             for name, value in environment(home or root).items():
                 patch.setenv(name, value)
             patch.chdir(root)
-            return Cli(root, patch, self._capfd)("migrate", *args)
+            return Cli(root, patch, self._capfd)("import", *args)
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def test_a_terminal_shows_how_far_it_is(tmp_path: Path) -> None:
     every_source(tmp_path)
     main, side = pty.openpty()
     environ = environment(tmp_path, TERM="xterm")
-    with kit.command.start("migrate", "run-folders", cwd=tmp_path, env=environ, stderr=side) as process:
+    with kit.command.start("import", "run-folders", cwd=tmp_path, env=environ, stderr=side) as process:
         os.close(side)
         shown = read_terminal(main)
         assert process.wait(HANGS) == 0

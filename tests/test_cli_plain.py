@@ -24,7 +24,7 @@ def made(tmp_path: Path) -> Path:
 
 
 def answered(way: str, root: Path, *arguments: str) -> storekit.Ran:
-    return storekit.process("context", *arguments, cwd=root, way=way)
+    return storekit.process(*arguments, cwd=root, way=way)
 
 
 @pytest.mark.parametrize(
@@ -54,8 +54,8 @@ def test_the_two_ways_to_an_answer_print_the_same(made: Path, arguments: list[st
 @pytest.mark.parametrize("arguments", [["list"], ["show", "tide", "--brief"], ["show", "none"], ["--help"]])
 def test_a_fork_answers_as_a_process_of_its_own_does(made: Path, arguments: list[str]) -> None:
     """What the tests that fork rely on."""
-    own = storekit.process("context", *arguments, cwd=made, is_new=True, RALF_AGENT="a-1")
-    assert own == storekit.process("context", *arguments, cwd=made, RALF_AGENT="a-1")
+    own = storekit.process(*arguments, cwd=made, is_new=True, RALF_AGENT="a-1")
+    assert own == storekit.process(*arguments, cwd=made, RALF_AGENT="a-1")
 
 
 @pytest.mark.ci
@@ -80,7 +80,7 @@ def test_the_page_of_help_that_is_shipped_is_the_one_that_the_commands_make(tmp_
 @pytest.mark.parametrize("arguments", [["list"], ["show", "tide"], ["show", "tide", "--max-tokens", "120"]])
 def test_a_plain_list_and_show_load_no_click(made: Path, arguments: list[str]) -> None:
     done = subprocess.run(
-        [sys.executable, "-X", "importtime", "-m", "ralf_cli", "context", *arguments],
+        [sys.executable, "-X", "importtime", "-m", "ralf_cli", *arguments],
         cwd=made,
         env=storekit.environment(made),
         capture_output=True,

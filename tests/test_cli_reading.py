@@ -174,9 +174,9 @@ def test_every_reading_command_takes_the_current_route_and_says_which(made: Path
     for command in (
         ["show"],
         ["log"],
-        ["diff"],
-        ["why", "DEC-001"],
-        ["diff", "r1", "r2"],
+        ["log", ".."],
+        ["show", "DEC-001"],
+        ["log", "r1..r2"],
         ["undo", "--dry-run"],
     ):
         ran = storekit.process(*command, cwd=made, RALF_TASK_ID="tide")
@@ -193,7 +193,7 @@ def test_the_only_route_is_the_one_that_a_person_means_and_no_agent(made: Path) 
 
 def test_a_label_that_is_a_routes_name_is_the_route(made: Path) -> None:
     ralf.record_decision("r2", "Odd name", root=made)
-    assert "Odd name" in storekit.process("diff", "r2", "r0", cwd=made, RALF_TASK_ID="tide").out
+    assert "Odd name" in storekit.process("log", "r2", "r0..", cwd=made, RALF_TASK_ID="tide").out
 
 
 # ---- completion ----

@@ -49,7 +49,7 @@ def ralf(root: Path, *words: str, **more: str) -> storekit.Ran:
     ("options", "names"), [("", "asks bad late"), ("--all", "asks bad done late"), ("--status completed", "done")]
 )
 def test_a_list_leaves_out_what_has_completed_unless_it_is_asked_for(root: Path, options: str, names: str) -> None:
-    assert [one["run"] for one in ralf(root, "run", "list", *options.split(), "--json").json()] == names.split()
+    assert [one["run"] for one in ralf(root, "run", "show", *options.split(), "--json").json()] == names.split()
 
 
 @pytest.mark.ci
@@ -57,7 +57,7 @@ def test_a_long_list_is_cut_and_says_so(tmp_path: Path) -> None:
     for number in range(53):
         with AgentRun(f"run-{number:02}", root=tmp_path) as run:
             run.save(b"x")
-    ran = ralf(tmp_path, "run", "list")
+    ran = ralf(tmp_path, "run", "show")
     assert ran.out.count("waiting") == 50
     assert "ralf run show --all" in ran.err
 
@@ -65,28 +65,28 @@ def test_a_long_list_is_cut_and_says_so(tmp_path: Path) -> None:
 @pytest.mark.ci(seconds=2)
 def test_json_has_the_names_of_the_api(root: Path) -> None:
     fields = {field.name for field in dataclasses.fields(RunState)}
-    assert set(ralf(root, "run", "list", "--json").json()[0]) == fields
+    assert set(ralf(root, "run", "show", "--json").json()[0]) == fields
     shown = ralf(root, "run", "show", "asks", "--json").json()
     assert set(shown) == fields | {"saved"}
     assert set(shown["saved"][0]) == {field.name for field in dataclasses.fields(SavedState)}
     assert set(ralf(root, "run", "cancel", "asks", "--json").json()) == fields
     assert set(ralf(root, "run", "retry", "asks", "--json").json()) == fields
-    assert set(ralf(root, "signal", "asks", "x", "--json").json()) == {"id", "name", "size", "sent", "by"}
+    assert set(ralf(root, "send", "asks", "--signal", "x", "--json").json()) == {"id", "name", "size", "sent", "by"}
 
 
 @pytest.mark.release(seconds=8)
 def test_no_command_but_stream_prints_what_a_run_contains(root: Path) -> None:
     for words in (
         *(("run", "show", name) for name in ("done", "asks", "bad", "late")),
-        ("run", "list", "--all"),
+        ("run", "show", "--all"),
         ("run", "cancel", "late"),
         ("run", "retry", "bad"),
-        ("signal", "asks", "approval", CONTENT),
+        ("send", "asks", CONTENT, "--signal", "approval"),
         ("status",),
-        ("context", "list"),
-        ("context", "search", "conversation"),
-        ("refresh",),
-        ("run", "forget", "done", "--yes"),
+        ("list",),
+        ("search", "conversation"),
+        ("task", "show"),
+        ("forget", "--run", "done", "--yes"),
     ):
         for more in ((), ("--json",)):
             ran = ralf(root, *words, *(more if "forget" not in words else ()))
@@ -96,9 +96,9 @@ def test_no_command_but_stream_prints_what_a_run_contains(root: Path) -> None:
 
 @pytest.mark.ci
 def test_output_in_a_pipe_is_byte_for_byte_and_harmless_on_a_terminal(root: Path) -> None:
-    done = kit.command.start("run", "stream", "done", cwd=root, env=storekit.environment(root))
+    done = kit.command.start("run", "show", "done", "--output", cwd=root, env=storekit.environment(root))
     assert done.communicate(timeout=storekit.HANGS)[0] == b"out\x1b[2Jput \xff\xfe\n"
-    shown = storekit.on_a_terminal(root, "run", "stream", "done")[1]
+    shown = storekit.on_a_terminal(root, "run", "show", "done", "--output")[1]
     assert "\x1b[2J" not in shown
     assert "output" in shown
 
@@ -109,11 +109,11 @@ def test_a_character_that_is_cut_between_two_pieces_is_whole_on_a_terminal(tmp_p
         for byte in "höhe €".encode():
             run.stream(bytes([byte]))
         run.complete()
-    assert "höhe €" in storekit.on_a_terminal(tmp_path, "run", "stream", "one")[1]
+    assert "höhe €" in storekit.on_a_terminal(tmp_path, "run", "show", "one", "--output")[1]
 
 
 def test_a_reader_that_follows_waits_for_a_run_to_begin_and_ends_with_it(tmp_path: Path) -> None:
-    words = ("run", "stream", "one", "--follow", "--timeout", "60")
+    words = ("run", "show", "one", "--follow", "--timeout", "60")
     reader = kit.command.start(*words, cwd=tmp_path, env=storekit.environment(tmp_path))
     with AgentRun("one", root=tmp_path) as run:
         for number in range(20):
@@ -131,7 +131,7 @@ def test_a_reader_that_is_interrupted_says_so_by_its_status_alone(tmp_path: Path
         before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
         try:
             reader = subprocess.Popen(
-                storekit.command("run", "stream", "one", "--follow"),
+                storekit.command("run", "show", "one", "--follow"),
                 cwd=tmp_path,
                 env=storekit.environment(tmp_path),
                 stdout=subprocess.PIPE,
@@ -151,19 +151,27 @@ def test_a_step_that_is_not_named_is_the_only_one(root: Path) -> None:
     with AgentRun("asks", "draft", root=root) as run:
         assert not run.is_open
     assert ralf(root, "run", "show", "asks", "--json").json()["step"] == "draft"
-    assert ralf(root, "run", "stream", "asks").out == ""
-    assert ralf(root, "run", "stream", "asks", "--step", "other").status == 3
+    assert ralf(root, "run", "show", "asks", "--output").out == ""
+    assert ralf(root, "run", "show", "asks", "--output", "--step", "other").status == 3
 
 
 @pytest.mark.ci
 def test_a_signal_arrives_byte_for_byte_in_whatever_way_it_is_given(tmp_path: Path) -> None:
     data = bytes(range(256)) * 2_000
     (tmp_path / "data").write_bytes(data)
-    assert ralf(tmp_path, "signal", "one", "word", "--file", "data").status == 0
-    assert ralf(tmp_path, "signal", "one", "word", "höhe").status == 0
+    assert ralf(tmp_path, "send", "one", "--signal", "word", "--file", "data", "--wait").status == 0
+    assert ralf(tmp_path, "send", "one", "höhe", "--signal", "word", "--wait").status == 0
     with open(tmp_path / "data", "rb") as file:
         sender = kit.command.start(
-            "signal", "one", "word", "-", cwd=tmp_path, env=storekit.environment(tmp_path), stdin=file
+            "send",
+            "one",
+            "-",
+            "--signal",
+            "word",
+            "--wait",
+            cwd=tmp_path,
+            env=storekit.environment(tmp_path),
+            stdin=file,
         )
         sender.communicate(timeout=storekit.HANGS)
     assert sender.returncode == 0
@@ -181,7 +189,7 @@ def test_a_signal_wakes_a_process_that_waits_for_it(tmp_path: Path) -> None:
 
     thread = threading.Thread(target=wait)
     thread.start()
-    assert ralf(tmp_path, "signal", "one", "go", "now", "--by", "me").status == 0
+    assert ralf(tmp_path, "send", "one", "now", "--signal", "go", "--from", "me").status == 0
     thread.join(storekit.HANGS)
     assert [(one.text, one.by) for one in got if one] == [("now", "me")]
 
@@ -189,8 +197,8 @@ def test_a_signal_wakes_a_process_that_waits_for_it(tmp_path: Path) -> None:
 def test_a_run_that_is_held_is_neither_retried_nor_forgotten(tmp_path: Path) -> None:
     with AgentRun("one", by="worker-1", root=tmp_path) as run:
         run.save(b"x")
-        for words in (("retry", "one"), ("forget", "one", "--yes")):
-            ran = ralf(tmp_path, "run", *words)
+        for words in (("run", "retry", "one"), ("forget", "--run", "one", "--yes")):
+            ran = ralf(tmp_path, *words)
             assert ran.status == 5, words
             assert "worker-1" in ran.err
         shown = ralf(tmp_path, "run", "show", "one").out
@@ -202,7 +210,7 @@ def test_a_damaged_run_is_named_and_the_others_are_listed(root: Path) -> None:
     path = find(root).folder / "journal" / "runs" / "bad" / "main.jsonl"
     data = path.read_bytes()
     path.write_bytes(data[:-40] + b"x" + data[-39:])
-    ran = ralf(root, "run", "list")
+    ran = ralf(root, "run", "show")
     assert ran.status == 4
     assert "late" in ran.out
     assert "bad" in ran.err
@@ -211,7 +219,7 @@ def test_a_damaged_run_is_named_and_the_others_are_listed(root: Path) -> None:
 
 @pytest.mark.ci
 def test_a_question_is_asked_at_a_terminal_before_a_run_is_forgotten(root: Path) -> None:
-    assert storekit.on_a_terminal(root, "run", "forget", "done", answer="n\n")[0] == 2
+    assert storekit.on_a_terminal(root, "forget", "--run", "done", answer="n\n")[0] == 2
     assert get_run("done", root=root).status == "completed"
-    assert storekit.on_a_terminal(root, "run", "forget", "done", answer="y\n")[0] == 0
+    assert storekit.on_a_terminal(root, "forget", "--run", "done", answer="y\n")[0] == 0
     assert ralf(root, "run", "show", "done").status == 3

@@ -61,7 +61,7 @@ def files(root: Path) -> dict[str, bytes]:
 @pytest.mark.ci
 def test_a_dry_run_draws_the_sequence_and_leaves_every_byte(six: Path) -> None:
     before = files(six)
-    ran = ralf(six, "serialize", "--every", 2, "--dry-run")
+    ran = ralf(six, "plan", "--every", 2, "--dry-run")
     assert (ran.status, outside(ran.out)) == (0, "")
     assert files(six) == before
 
@@ -72,11 +72,11 @@ def test_the_json_of_a_plan_has_the_names_of_the_api(six: Path) -> None:
 
     from ralf.tasks.sequence import Chain, Plan
 
-    found = ralf(six, "serialize", "--every", 4, "--json").json()
+    found = ralf(six, "plan", "--every", 4, "--json").json()
     assert set(found) == {field.name for field in dataclasses.fields(Plan)}
     assert set(found["chains"][0]) == {field.name for field in dataclasses.fields(Chain)}
     assert list(map(len, found["chains"][0]["segments"])) == [4, 2]
-    assert ralf(six, "serialize", "--draw", "--json").json()["chains"] == found["chains"]
+    assert ralf(six, "plan", "--draw", "--json").json()["chains"] == found["chains"]
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_the_json_of_a_plan_has_the_names_of_the_api(six: Path) -> None:
     ids=str,
 )
 def test_numbers_and_options_that_make_no_sense_change_nothing(six: Path, options: tuple[object, ...]) -> None:
-    ran = ralf(six, "serialize", *options)
+    ran = ralf(six, "plan", *options)
     ran.complains(2, "ralf plan")
     assert not plan_file(six).exists()
 
@@ -100,27 +100,27 @@ def test_a_cycle_that_a_person_wrote_is_named_task_by_task(six: Path) -> None:
     editing.edit("TASK-2", after=["TASK-1"], root=six)
     path = six / ".autonomous" / "tasks" / "active" / "TASK-1.md"
     path.write_text(path.read_text().replace('status: "pending"\n', 'status: "pending"\nafter: ["TASK-2"]\n'))
-    ran = ralf(six, "serialize", "--every", 2)
+    ran = ralf(six, "plan", "--every", 2)
     assert ran.status == 2, ran
     assert "TASK-1 → TASK-2 → TASK-1" in ran.err or "TASK-2 → TASK-1 → TASK-2" in ran.err, ran.err
     assert not plan_file(six).exists()
 
 
 def test_without_a_sequence_it_is_said_that_there_is_none(six: Path) -> None:
-    ran = ralf(six, "serialize", "--draw")
+    ran = ralf(six, "plan", "--draw")
     assert (ran.status, ran.lines) == (0, [])
-    assert ralf(six, "serialize", "--draw", "--json").json() is None
+    assert ralf(six, "plan", "--draw", "--json").json() is None
 
 
 @pytest.mark.ci
 def test_a_damaged_plan_is_said_and_stays(six: Path) -> None:
     plan_file(six).write_text("chains: [\n")
     for options in (("--every", 2), ("--draw",)):
-        ran = ralf(six, "serialize", *options)
+        ran = ralf(six, "plan", *options)
         assert ran.status == 4, ran
         assert str(plan_file(six)) in ran.err
     assert plan_file(six).read_text() == "chains: [\n"
-    assert ralf(six, "serialize", "--every", 2, "--anew").status == 0
+    assert ralf(six, "plan", "--every", 2, "--anew").status == 0
 
 
 # ---- refresh ----
@@ -128,16 +128,16 @@ def test_a_damaged_plan_is_said_and_stays(six: Path) -> None:
 
 @pytest.mark.ci
 def test_a_fresh_agent_reads_what_came_before_and_what_comes_next(six: Path) -> None:
-    ralf(six, "serialize", "--every", 2)
+    ralf(six, "plan", "--every", 2)
     for number in (1, 2):
         claims.claim(by="a-1", root=six)
         claims.done(f"Part {number} stands on pillar {number}", by="a-1", root=six)
     claims.claim(by="a-2", root=six)
-    ran = ralf(six, "refresh", RALF_AGENT="a-2")
+    ran = ralf(six, "task", "show", RALF_AGENT="a-2")
     assert (ran.status, ran.err, outside(ran.out)) == (0, "", "")
     for words in ("a-2", "TASK-3", "pillar 1", "pillar 2", "TASK-4", "ralf task done"):
         assert words in ran.out, (words, ran.out)
-    found = ralf(six, "refresh", "--json", RALF_AGENT="a-2").json()
+    found = ralf(six, "task", "show", "--json", RALF_AGENT="a-2").json()
     assert (found["agent"], found["action"], found["task"]["task"]["id"]) == ("a-2", "work", "TASK-3")
     assert [one["id"] for one in found["before"]] == ["TASK-2", "TASK-1"]
 
@@ -146,7 +146,7 @@ def test_a_fresh_agent_reads_what_came_before_and_what_comes_next(six: Path) -> 
 def test_a_refresh_keeps_to_its_budget(six: Path, most: int) -> None:
     editing.edit("TASK-1", text="A long text about tides and gates.\n" * 500, root=six)
     claims.claim("TASK-1", by="a-1", root=six)
-    ran = ralf(six, "refresh", "--max-tokens", most, RALF_AGENT="a-1")
+    ran = ralf(six, "task", "show", "--max-tokens", most, RALF_AGENT="a-1")
     assert ran.status == 0, ran
     assert tokens.count(ran.out) <= most
     assert ran.out or "too few" in ran.err
@@ -155,7 +155,7 @@ def test_a_refresh_keeps_to_its_budget(six: Path, most: int) -> None:
 @pytest.mark.ci
 def test_a_person_at_a_terminal_sees_no_fence(six: Path) -> None:
     claims.claim("TASK-1", by="a-1", root=six)
-    status, said = storekit.on_a_terminal(six, "refresh", RALF_AGENT="a-1")
+    status, said = storekit.on_a_terminal(six, "task", "show", RALF_AGENT="a-1")
     assert (status, "TASK-1" in said, "<!--" in said) == (0, True, False)
 
 
@@ -165,12 +165,20 @@ def test_every_command_of_whoever_holds_a_task_is_a_sign_of_life(six: Path) -> N
     assert state.claim is not None
     lease = state.claim.lease("TASK-1")
     sign = leases.file_of(store.at(six).project, lease)
-    for command in (("context", "list"), ("context", "list", "--json"), ("task", "list"), ("refresh",)):
+    for command in (
+        ("list",),
+        ("list", "--json"),
+        ("task", "list"),
+        (
+            "task",
+            "show",
+        ),
+    ):
         os.utime(sign, (1_000, 1_000))
         ralf(six, *command, RALF_LEASE=lease)
         assert time.time() - sign.stat().st_mtime < 60, command
     for odd in ("TASK-1:99", "../../x:1", ":", "x" * 5_000):
-        assert ralf(six, "context", "list", RALF_LEASE=odd).status == 0
+        assert ralf(six, "list", RALF_LEASE=odd).status == 0
 
 
 # ---- import, trust ----
@@ -185,21 +193,21 @@ def test_a_list_of_beads_is_imported_once(root: Path) -> None:
     ]  # fmt: skip
     path = root / "issues.jsonl"
     path.write_text("".join(f"{json.dumps(issue)}\n" for issue in issues))
-    dry = ralf(root, "task", "import", path, "--dry-run")
+    dry = ralf(root, "import", path, "--dry-run")
     assert (dry.status, outside(dry.out)) == (0, "")
     assert store.list_tasks(root=root).tasks == ()
-    assert ralf(root, "task", "import", path, "--json").json()["added"] == 2
+    assert ralf(root, "import", path, "--json").json()["added"] == 2
     found = {state.task.title: state for state in store.list_tasks(root=root).tasks}
     assert found["Paint"].task.after == (found["Build"].task.id,)
-    again = ralf(root, "task", "import", path, "--json").json()
+    again = ralf(root, "import", path, "--json").json()
     assert (again["added"], again["unchanged"]) == (0, 2)
 
 
 def test_what_is_no_list_of_tasks_is_refused(root: Path) -> None:
-    assert ralf(root, "task", "import", "nothing.jsonl").status == 3
+    assert ralf(root, "import", "nothing.jsonl").status == 3
     path = root / "photo.png"
     path.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(100))
-    ran = ralf(root, "task", "import", path)
+    ran = ralf(root, "import", path)
     assert ran.status in (2, 4), ran
     assert str(path) in ran.err
 
@@ -216,11 +224,11 @@ def cloned(root: Path) -> Path:
 
 @pytest.mark.ci
 def test_a_person_at_a_terminal_accepts_what_git_brought(cloned: Path) -> None:
-    status, said = storekit.on_a_terminal(cloned, "context", "trust", answer="n\n")
+    status, said = storekit.on_a_terminal(cloned, "trust", answer="n\n")
     assert (status, "Do it." in said, "\x1b[2J" in said) == (0, True, False)
     assert store.get("TASK-9", root=cloned).is_foreign
-    assert storekit.on_a_terminal(cloned, "context", "trust", answer="y\n", CLAUDECODE="1")[0] == 2
+    assert storekit.on_a_terminal(cloned, "trust", answer="y\n", CLAUDECODE="1")[0] == 2
     assert store.get("TASK-9", root=cloned).is_foreign
-    assert storekit.on_a_terminal(cloned, "context", "trust", answer="y\n")[0] == 0
+    assert storekit.on_a_terminal(cloned, "trust", answer="y\n")[0] == 0
     assert not store.get("TASK-9", root=cloned).is_foreign
     assert claims.claim(by="a-1", root=cloned).task.id == "TASK-9"

@@ -35,7 +35,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def show(root: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
     cli = Cli(root, monkeypatch, capfd)
-    return lambda *args: cli("context", "show", "tide", *args)
+    return lambda *args: cli("show", "tide", *args)
 
 
 @pytest.mark.ci
@@ -113,12 +113,3 @@ def test_json_and_text_that_have_no_room_say_so_and_what_would_do(show: Run) -> 
     ran = show("--json", "--max-tokens", "5")
     assert ran.json() == {}
     assert json.loads(show("--json", "--max-tokens", "200").out)["route"] == "tide"
-
-
-def test_ralf_context_alone_is_its_help(
-    root: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    cli = Cli(root, monkeypatch, capfd)
-    alone = cli("context")
-    assert (alone.status, alone.err) == (0, "")
-    assert alone.out == cli("context", "--help").out

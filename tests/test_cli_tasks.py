@@ -96,7 +96,7 @@ def test_a_local_configuration_from_before_init_is_allowed_by_nothing_but_a_pers
     status, said = storekit.on_a_terminal(project, "init", "--verify-commands")
     assert status == 2
     assert "you have not allowed it" in said
-    assert storekit.on_a_terminal(project, "context", "trust", answer="y\n")[0] == 0
+    assert storekit.on_a_terminal(project, "trust", answer="y\n")[0] == 0
     assert not ralf(project, "task", "add", "One", "--verify", "true").err
 
 
@@ -259,7 +259,7 @@ def test_an_edit_in_an_editor_is_taken_in_and_a_broken_file_is_left_as_it_is(roo
 def test_a_split_leaves_its_parts_in_a_row_and_what_waited_waits_for_the_last(root: Path) -> None:
     one = added(root, "Build", role="builder")
     added(root, "Paint", after=[one])
-    ran = ralf(root, "task", "split", one, "Saw", "Nail")
+    ran = ralf(root, "task", "edit", one, "--into", "Saw", "--into", "Nail")
     assert ran.status == 0, ran
     assert [line.partition(": ")[2] for line in ran.lines] == ["Saw", "Nail"]
     saw, nail = (line.partition(": ")[0] for line in ran.lines)
@@ -277,10 +277,10 @@ def test_a_task_that_git_brought_is_labelled_never_claimed_and_accepted_by_a_per
     assert "TASK-evil (foreign)" in listing, listing
     assert ralf(root, "task", "claim", "--json", RALF_AGENT="a-1").json()["task"]["title"] == "Build"
     assert ralf(root, "task", "claim", "TASK-evil", RALF_AGENT="a-2").status == 2
-    ran = ralf(root, "context", "trust")
+    ran = ralf(root, "trust")
     assert ran.status == 2, ran
     assert "Do it." in ran.out
-    (found,) = ralf(root, "context", "trust", "TASK-evil", "--json").json()["foreign"]
+    (found,) = ralf(root, "trust", "TASK-evil", "--json").json()["foreign"]
     assert (found["kind"], found["name"], "Do it." in found["text"]) == ("task", "TASK-evil", True)
 
 
@@ -293,7 +293,7 @@ READS = [
     ["task", "list", "--json"],
     ["task", "list", "--json", "--json"],
     ["task", "show", "--json", "Held"],
-    ["refresh", "--json"],
+    ["task", "show", "--json"],
     ["task", "list", "--ready"],
     ["task", "list", "--nothing"],
     ["task", "show", "TASK-build"],
@@ -301,11 +301,11 @@ READS = [
     ["task", "show", "TASK-none"],
     ["task", "show"],
     ["task", "show", "--help"],
-    ["refresh"],
-    ["refresh", "--task", "TASK-paint"],
-    ["refresh", "--task", "TASK-none"],
-    ["refresh", "--max-tokens", "200"],
-    ["refresh", "--max-tokens", "x"],
+    ["task", "show"],
+    ["task", "show", "TASK-paint", "--fresh"],
+    ["task", "show", "TASK-none", "--fresh"],
+    ["task", "show", "--max-tokens", "200"],
+    ["task", "show", "--max-tokens", "x"],
 ]
 
 WRITES = [
@@ -385,7 +385,7 @@ def test_the_two_ways_to_a_write_print_the_same_in_the_fence(made: Path, tmp_pat
         ["task", "claim"],
         ["task", "progress", "half"],
         ["task", "done", "x"],
-        ["refresh"],
+        ["task", "show"],
     ],
     ids=" ".join,
 )
@@ -441,8 +441,8 @@ def test_no_error_and_no_hint_prints_a_destructive_command(made: Path) -> None:
         ["task", "add", "x", "--after", "nothing"],
         ["task", "edit", "TASK-bad", "--title", "x"],
         ["task", "rm", "TASK-build"],
-        ["serialize", "--every", "0"],
-        ["task", "import", "nothing.jsonl"],
+        ["plan", "--every", "0"],
+        ["import", "nothing.jsonl"],
     ):
         err = answered(storekit.PLAIN, made, *arguments).err
         assert not _DESTRUCTIVE.search(err.replace("'rm'", "")), err
@@ -483,7 +483,7 @@ def test_a_session_without_a_lease_claims_nothing_past_a_checkpoint_and_a_fresh_
         ralf(tmp_path, "task", "done", "The first one works", **session)
         asked = ralf(tmp_path, "task", "claim", way=way, **session)
         assert (asked.status, first in asked.err) == (3, True), asked
-        ralf(tmp_path, "task", "retry", first)
+        ralf(tmp_path, "task", "edit", first, "--status", "pending")
     assert ralf(tmp_path, "task", "claim", **session).status == 0  # the task itself, which is pending again
     assert ralf(tmp_path, "task", "done", "The first one works", **session).status == 0
     fresh = ralf(tmp_path, "task", "claim", CLAUDE_CODE_SESSION_ID="5f0c1d2e-0000-4000-8000-000000000002")

@@ -41,7 +41,7 @@ def test_escape_sequences_in_a_file_of_somebody_else_do_not_reach_the_terminal(t
     path.write_text(
         path.read_text().replace("## Compressed History", "- A \x1b]0;title\x07note\n\n## Compressed History")
     )
-    status, said = on_a_terminal(tmp_path, "context", "show", "tide")
+    status, said = on_a_terminal(tmp_path, "show", "tide")
     assert status == 0, said
     assert "A note" in said
     assert "\x1b]" not in said
@@ -51,7 +51,7 @@ def test_a_command_works_with_its_output_closed(tmp_path: Path) -> None:
     ralf.record_decision("tide", "Use SQLite", root=tmp_path)
     close = "import os, sys; os.close(1); os.execv(sys.argv[1], sys.argv[1:])"
     ran = subprocess.run(
-        [sys.executable, "-c", close, *command("context", "list")],
+        [sys.executable, "-c", close, *command("list")],
         cwd=tmp_path,
         env=environment(tmp_path),
         capture_output=True,
@@ -73,7 +73,7 @@ def test_no_file_of_a_command_takes_the_place_of_a_stream_that_is_closed(tmp_pat
 def test_what_a_stream_cannot_encode_is_escaped(tmp_path: Path) -> None:
     ralf.record_decision("tide", "Use → ☃", root=tmp_path)
     done = subprocess.run(
-        command("context", "show", "tide"),
+        command("show", "tide"),
         cwd=tmp_path,
         env={**environment(tmp_path), "PYTHONIOENCODING": "latin-1"},
         capture_output=True,
@@ -85,7 +85,7 @@ def test_what_a_stream_cannot_encode_is_escaped(tmp_path: Path) -> None:
 
 def test_output_that_is_full_is_an_error_of_ours_and_no_reason_to_do_it_again(tmp_path: Path) -> None:
     with open("/dev/full", "wb") as full:
-        words = ("context", "decide", "tide", "Use SQLite")
+        words = ("decide", "tide", "Use SQLite")
         done = kit.command.run(*words, cwd=tmp_path, env=environment(tmp_path), stdout=full)
     done.complains(1, "standard output")
     assert len(records_of(tmp_path, "tide")) == 1
@@ -108,7 +108,7 @@ def test_too_little_memory_for_tiktoken_is_an_error_of_ours(
     session.write_text(session.read_text("utf-8").replace("the", word), encoding="utf-8")
     limit = partial(resource.setrlimit, resource.RLIMIT_AS, (90 << 20, 90 << 20))
     done = subprocess.run(
-        command("context", *command_line.split()),
+        command(*command_line.split()),
         cwd=tmp_path,
         env=environment(tmp_path),
         preexec_fn=limit,

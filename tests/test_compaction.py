@@ -81,7 +81,7 @@ def test_statement_3_a_current_task_over_its_share_is_reported_with_an_offer_to_
     messages = [SYSTEM, said("user", "tide " * 13_000)]
     made = compact(messages, 30_000, ROUTE, root=tmp_path, force=True)
     assert made.messages == tuple(messages) and made.current > 12_000
-    assert "ralf task edit --into TASK-7" in made.oversized
+    assert "ralf task edit TASK-7 --into" in made.oversized
     assert compact([SYSTEM], 30_000, ROUTE, root=tmp_path).oversized == ""
 
 

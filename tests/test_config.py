@@ -127,12 +127,12 @@ def test_a_wrong_configuration_stops_writing_commands_with_status_2_and_nothing_
     file = storekit.context_of(tmp_path) / "config.yaml"
     file.parent.mkdir(parents=True)
     file.write_text("treshold: 1\n")
-    ran = storekit.process("context", "checkpoint", "x", "--transcript", "s.jsonl", cwd=tmp_path)
+    ran = storekit.process("checkpoint", "x", "--transcript", "s.jsonl", cwd=tmp_path)
     ran.complains(2, file, "threshold")
     assert sorted(storekit.kept_bytes(tmp_path)) == ["config.yaml"]
     file.write_text("- a\n")
     storekit.process("status", cwd=tmp_path).complains(4, file)
-    assert storekit.process("context", "list", cwd=tmp_path).status == 0
+    assert storekit.process("list", cwd=tmp_path).status == 0
 
 
 def test_what_is_read_without_yaml_is_what_yaml_reads() -> None:

@@ -349,8 +349,8 @@ def test_ralf_load_context_prints_what_context_show_prints(
     project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     cli = storekit.Cli(project, monkeypatch, capfd)
-    shown = cli("context", "show", ROUTE)
+    shown = cli("show", ROUTE)
     assert shown.status == 0 and "Keep table 4" in shown.out
     assert cli(f"--load-context={ROUTE}") == cli("--load-context", ROUTE) == shown
-    assert cli("--load-context", "TASK-777") == cli("context", "show", "TASK-777")
+    assert cli("--load-context", "TASK-777") == cli("show", "TASK-777")
     cli("--load-context", ROUTE, "status").complains(2, "ralf", "status")

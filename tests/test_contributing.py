@@ -56,8 +56,12 @@ def test_one_line_in_the_table_of_formats_redacts_another_vendor_s_token(source:
 def test_a_module_and_an_entry_in_its_group_make_a_command(source: Path) -> None:
     command = 'import click\n@click.command()\ndef hello():\n    """Say hello."""\n    click.echo("hello")\n'
     (source / "cli/ralf_cli/hello.py").write_text(command, encoding="utf-8")
-    put(source / "cli/ralf_cli/context.py", '        "list": "ralf_cli.', '        "hello": "ralf_cli.hello:hello",')
-    assert run(source, "-m", "ralf_cli", "context", "hello") == "hello\n"
+    put(
+        source / "cli/ralf_cli/main.py",
+        '            "list": "ralf_cli.',
+        '            "hello": "ralf_cli.hello:hello",',
+    )
+    assert run(source, "-m", "ralf_cli", "hello") == "hello\n"
 
 
 HARBOUR = '''"""Logs of a harbour: JSON lines, each with who said what."""

@@ -171,8 +171,8 @@ def test_a_decision_between_two_checkpoints_stays_active(tmp_path: Path) -> None
 @pytest.mark.ci
 def test_what_a_command_echoes_of_a_long_decision_is_short_and_nothing_of_it_is_lost(tmp_path: Path) -> None:
     text = "word " * 20_000
-    for typed in (("decide", "tide", text), ("context", "drop", "tide", "DEC-001")):
+    for typed in (("decide", "tide", text), ("undo", "tide", "DEC-001")):
         ran = process(*typed, cwd=tmp_path)
         assert (ran.status, len(ran.out) < 600, "word word" in ran.out, "…" in ran.out) == (0, True, True, True)
-    again = process("context", "decide", "tide", f"{text}again", "--json", cwd=tmp_path)
+    again = process("decide", "tide", f"{text}again", "--json", cwd=tmp_path)
     assert again.json()["decision"] == f"{text}again"

@@ -39,7 +39,7 @@ def read(name: str) -> str:
 def test_the_readme_has_exactly_two_set_up_commands_one_of_which_runs_the_tests() -> None:
     blocks = re.findall(r"```sh\n(.*?)```", read("README.md"), re.S)
     assert [len(block.strip().splitlines()) for block in blocks] == [1, 1]
-    assert "ralf --root examples context checkpoint" in blocks[0]
+    assert "ralf --root examples checkpoint" in blocks[0]
     assert blocks[1].rstrip().endswith("-m pytest --numprocesses auto --dist worksteal --quiet")
 
 

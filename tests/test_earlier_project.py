@@ -86,7 +86,7 @@ def log_of(root: Path, session: str) -> Path:
 
 
 def by_label(cli: Cli, route: str) -> dict[str, dict[str, Any]]:
-    return {each["id"]: each for each in cli("context", "show", route, "--json").json()["decisions"]}
+    return {each["id"]: each for each in cli("show", route, "--json").json()["decisions"]}
 
 
 def records(store: Mapping[str, bytes], route: str) -> list[dict[str, Any]]:
@@ -123,12 +123,12 @@ def changed(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> set[str]
 
 def test_reading_what_an_earlier_version_kept_changes_no_byte_of_it(project: Path, cli: Cli) -> None:
     before = kept_bytes(project)
-    listed = cli("context", "list", "--json").json()
+    listed = cli("list", "--json").json()
     assert sorted(each["route"] for each in listed) == ["almanac", "moon", "pm", "tide"]
-    assert "Store the levels in millimetres" in cli("context", "show", "tide").out
-    assert cli("context", "verify").status == 0
-    for args in (("log", "tide"), ("why", "tide", "DEC-002"), ("diff", "tide"), ("search", "postgres")):
-        assert cli("context", *args).status in (0, 3)
+    assert "Store the levels in millimetres" in cli("show", "tide").out
+    assert cli("doctor", "--store").status == 0
+    for args in (("log", "tide"), ("show", "tide", "DEC-002"), ("log", "tide", ".."), ("search", "postgres")):
+        assert cli(*args).status in (0, 3)
     assert changed(before, kept_bytes(project)) == set()
 
 
@@ -169,14 +169,14 @@ def test_each_decision_has_the_fate_that_it_had(told: Cli) -> None:
 
 
 def test_the_brief_says_where_the_work_stands(told: Cli) -> None:
-    brief = told("context", "show", "tide", "--brief").out
+    brief = told("show", "tide", "--brief").out
     for words in ("step 3 of 3", "Next: drop the CSV reader.", "cat src/harbours.csv", "Never delete a reading"):
         assert words in brief
-    assert told("context", "show", "pm", "--json").json()["route"] == "pm"
+    assert told("show", "pm", "--json").json()["route"] == "pm"
 
 
 def test_the_history_is_told_from_the_first_record_on_also_where_it_is_archived(told: Cli) -> None:
-    log = told("context", "log", "tide", "--json").json()
+    log = told("log", "tide", "--json").json()
     assert [each["revision"] for each in log] == list(range(33, 0, -1))
     kinds = [each["kind"] for each in reversed(log)]
     assert kinds[:11] == [
@@ -184,9 +184,9 @@ def test_the_history_is_told_from_the_first_record_on_also_where_it_is_archived(
         *("checkpoint", "forget", "forget"),
     ]
     assert set(kinds[11:]) == {"decision"}
-    assert [each["kind"] for each in told("context", "log", "moon", "--json").json()][1] == "revert"
-    assert "gauge_id" in told("context", "diff", "tide", "cp-001", "cp-002").out
-    at_first = told("context", "show", "tide", "--at", "cp-001").out
+    assert [each["kind"] for each in told("log", "moon", "--json").json()][1] == "revert"
+    assert "gauge_id" in told("log", "tide", "cp-001..cp-002").out
+    at_first = told("show", "tide", "--at", "cp-001").out
     assert "one file needs no server" in at_first and "millimetres" not in at_first
 
 
@@ -203,21 +203,21 @@ def test_old_evidence_is_found_without_the_logs(told: Cli, route: str, label: st
     shutil.rmtree(log_of(told.root, SESSION).parent)
     shutil.rmtree(told.root / "runs")
     before = kept_bytes(told.root)
-    said = told("context", "why", route, label)
+    said = told("show", route, label)
     assert said.status == 0 and words in said.out
     assert kept_bytes(told.root) == before
 
 
 def test_what_only_old_evidence_says_is_found_by_a_search(told: Cli) -> None:
-    found = told("context", "search", "level 407 cm at station 9", "--json").json()
+    found = told("search", "level 407 cm at station 9", "--json").json()
     assert any(each["kind"] == "evidence" and "407" in each["text"] for each in found)
-    assert any("`gauge_id`" in each["text"] for each in told("context", "search", "gauge_id", "--json").json())
+    assert any("`gauge_id`" in each["text"] for each in told("search", "gauge_id", "--json").json())
 
 
 def test_it_is_whole_and_needs_no_repair(told: Cli) -> None:
     before = kept_bytes(told.root)
-    assert told("context", "verify").status == 0
-    assert told("context", "verify", "--repair").status == 0
+    assert told("doctor", "--store").status == 0
+    assert told("doctor", "--repair").status == 0
     made_anew = {f"{folder}/{name}.md" for name in ("tide", "almanac", "pm") for folder in ("routes", "prev/routes")}
     after = kept_bytes(told.root)
     assert {name for name in changed(before, after) if not name.startswith("blobs/")} <= made_anew  # in today's layout
@@ -228,7 +228,7 @@ def test_it_is_whole_and_needs_no_repair(told: Cli) -> None:
 
 def test_a_decision_is_appended_and_no_other_file_is_touched(told: Cli) -> None:
     before = kept_bytes(told.root)
-    assert told("context", "decide", "tide", "Print the table in winter", "--supersedes", "DEC-007").status == 0
+    assert told("decide", "tide", "Print the table in winter", "--supersedes", "DEC-007").status == 0
     after = kept_bytes(told.root)
     assert changed(before, after) - {name for name in after if name.startswith("blobs/") and name not in before} == {
         "journal/routes/tide.jsonl",
@@ -242,25 +242,25 @@ def test_a_decision_is_appended_and_no_other_file_is_touched(told: Cli) -> None:
     tide = by_label(told, "tide")
     assert tide["DEC-007"]["superseded_by"] == "DEC-032"  # DEC-031 was given, no label is given twice
     assert tide["DEC-032"]["decision"] == "Print the table in winter"
-    assert told("context", "verify").status == 0
+    assert told("doctor", "--store").status == 0
 
 
 def test_a_parked_session_goes_on_where_its_last_checkpoint_ended(told: Cli) -> None:
     log = log_of(told.root, PARKED)
-    made = told("context", "checkpoint", "moon", "--transcript", log, "--json").json()
+    made = told("checkpoint", "moon", "--transcript", log, "--json").json()
     assert [each["checkpoint_id"] for each in made["checkpoints"]] == ["cp-003"]
     source = records(kept_bytes(told.root), "moon")[-1]["payload"]["source"]
     assert (source["session"], source["from_line"], source["to_byte"]) == (PARKED, 7, log.stat().st_size)
-    assert "src/almanac.py" in told("context", "show", "moon").out
+    assert "src/almanac.py" in told("show", "moon").out
     before = kept_bytes(told.root)
-    assert told("context", "checkpoint", "moon", "--transcript", log, "--json").json()["checkpoints"] == []
+    assert told("checkpoint", "moon", "--transcript", log, "--json").json()["checkpoints"] == []
     assert kept_bytes(told.root) == before
 
 
 def test_what_was_taken_from_a_log_is_not_taken_again(told: Cli) -> None:
     before = kept_bytes(told.root)
     path = log_of(told.root, SESSION)
-    assert told("context", "checkpoint", "tide", "--transcript", path, "--json").json()["checkpoints"] == []
+    assert told("checkpoint", "tide", "--transcript", path, "--json").json()["checkpoints"] == []
     assert changed(before, kept_bytes(told.root)) == set()
 
 
@@ -274,12 +274,12 @@ def test_a_parked_session_gets_its_notice(told: Cli) -> None:
 def test_an_orchestrator_goes_on_with_its_own_state(told: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(STATE)))
     assert told("orchestrator", "pm").status == 0
-    shown = told("context", "show", "pm").out
+    shown = told("show", "pm").out
     assert "almanac" in shown and "chart" in shown
 
 
 def test_a_revert_of_an_earlier_versions_revert_gives_back_what_that_undid(told: Cli) -> None:
-    assert told("context", "revert", "moon", "r3").status == 0
+    assert told("undo", "moon", "--to", "r3").status == 0
     assert [label for label in by_label(told, "moon") if label in ("DEC-004", "DEC-005")] == ["DEC-004", "DEC-005"]
 
 
@@ -289,7 +289,7 @@ def test_a_dropped_decision_does_not_come_back(told: Cli) -> None:
     line["message"]["content"] = "Keep a backup of the CSV on the pier"
     with log.open("a") as file:
         file.write(json.dumps(line | {"uuid": "u"}) + "\n")
-    assert told("context", "checkpoint", "tide", "--transcript", log).status == 0
+    assert told("checkpoint", "tide", "--transcript", log).status == 0
     said = [each for each in by_label(told, "tide").values() if each["status"] == "active"]
     assert not any("backup of the CSV" in each["decision"] for each in said)
 
@@ -302,16 +302,16 @@ def test_what_was_forgotten_stands_nowhere_and_more_can_be_forgotten(told: Cli) 
     assert b"harbour office" in unpacked(store)
     assert not any(words in unpacked(store) for words in FORGOTTEN)
     assert b"407 cm at station 9" in unpacked(store)
-    assert told("context", "forget", "tide", "--text", "407 cm at station 9", "--yes").status == 0
+    assert told("forget", "tide", "--text", "407 cm at station 9", "--yes").status == 0
     after = kept_bytes(told.root, cache=True)
     assert b"407 cm at station 9" not in unpacked(after)
-    assert told("context", "verify").status == 0
-    assert "line 9, agent:" in told("context", "why", "tide", "DEC-003").out
+    assert told("doctor", "--store").status == 0
+    assert "line 9, agent:" in told("show", "tide", "DEC-003").out
 
 
 def test_old_evidence_is_dropped_and_not_missed(told: Cli, project: Path) -> None:
     for path in filter(Path.is_file, context_of(project).rglob("*")):
         os.utime(path, (1_700_000_000, 1_700_000_000))  # a checkout has put it just now
     assert ralf.api.drop_evidence("1d", remove=True, root=project).dropped
-    assert "pruned" in told("context", "why", "tide", "DEC-002").out
-    assert told("context", "verify").status == 0
+    assert "pruned" in told("show", "tide", "DEC-002").out
+    assert told("doctor", "--store").status == 0

@@ -72,9 +72,7 @@ def test_a_route_that_is_not_there_is_not_made(tmp_path: Path) -> None:
 
 def edited(root: Path, editor: str, answer: str = "") -> str:
     """What `ralf edit` prints on a terminal."""
-    _, printed = storekit.on_a_terminal(
-        root, "context", "edit", ROUTE, answer=answer, TERM="xterm", VISUAL="", EDITOR=editor
-    )
+    _, printed = storekit.on_a_terminal(root, "edit", ROUTE, answer=answer, TERM="xterm", VISUAL="", EDITOR=editor)
     return printed
 
 
@@ -99,5 +97,5 @@ def test_where_no_person_is_at_a_terminal_no_editor_is_started_and_the_file_is_n
     monkeypatch.setenv("EDITOR", editor)
     cli = storekit.Cli(root, monkeypatch, capfd)
     cli.is_at_terminal = False
-    cli("context", "edit", ROUTE).complains(2, ROUTE, str(project.find(root).route_file(ROUTE)))
+    cli("edit", ROUTE).complains(2, ROUTE, str(project.find(root).route_file(ROUTE)))
     assert ralf.get_context(ROUTE, root=root).decisions[0].rationale == "one file"

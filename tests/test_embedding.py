@@ -125,7 +125,7 @@ def test_what_the_embedder_could_not_do_is_said_by_the_command_and_to_an_agent(
     made: Set, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     made.configure("exit")
-    done = Cli(made.root, monkeypatch, capfd)("context", "search", "Markdown report")
+    done = Cli(made.root, monkeypatch, capfd)("search", "Markdown report")
     assert "no such model" in done.err
     assert (done.status, "DEC-002" in done.out) == (0, True)
     assert "no such model" in Tools(made.root).search("Markdown report").text
@@ -232,7 +232,7 @@ def test_forgetting_a_text_takes_the_vectors_along(
 ) -> None:
     made.configure()
     made.search()
-    done = Cli(made.root, monkeypatch, capfd)("context", "forget", "r", "--text", "password flow", "--yes")
+    done = Cli(made.root, monkeypatch, capfd)("forget", "r", "--text", "password flow", "--yes")
     assert done.status == 0, done.err
     assert not (cache_of(made.root) / "index.db").exists()
 

@@ -100,7 +100,7 @@ def test_no_at_sign_of_a_transcript_makes_a_tool_read_a_file() -> None:
 @pytest.mark.ci
 def test_html_is_one_file_that_asks_nobody_for_anything(cli: Cli, project: Path) -> None:
     pytest.importorskip("jinja2")
-    assert cli("context", "export", ROUTE, "--html", "-o", str(project / "out.html")).status == 0
+    assert cli("export", ROUTE, "--html", "-o", str(project / "out.html")).status == 0
     text = (project / "out.html").read_text()
     assert "<style>" in text and "<svg " in text and "DEC-002" in text
     assert not re.findall(r"<script|<link|<img|\bsrc=|\bhref=|@import|url\(", text)
@@ -108,8 +108,8 @@ def test_html_is_one_file_that_asks_nobody_for_anything(cli: Cli, project: Path)
 
 @pytest.mark.ci
 def test_an_export_goes_to_standard_output_or_into_a_file(cli: Cli, project: Path) -> None:
-    text = cli("context", "export", ROUTE, "--for", "codex").out
-    assert cli("context", "export", ROUTE, "--for", "codex", "--output", str(project / "out.txt")).out == ""
+    text = cli("export", ROUTE, "--for", "codex").out
+    assert cli("export", ROUTE, "--for", "codex", "--output", str(project / "out.txt")).out == ""
     assert (project / "out.txt").read_text() == text
 
 
@@ -119,7 +119,7 @@ def test_an_export_goes_to_standard_output_or_into_a_file(cli: Cli, project: Pat
     [(), ("--html", "--for", "codex"), ("--md", "--max-tokens", "5"), ("--for", "emacs"), ("--md", "--for", "codex")],
 )
 def test_one_form_is_asked_for(cli: Cli, words: tuple[str, ...]) -> None:
-    assert cli("context", "export", ROUTE, *words).status == 2
+    assert cli("export", ROUTE, *words).status == 2
 
 
 def test_nothing_foreign_is_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -207,7 +207,7 @@ def test_an_extension_that_cannot_load_is_a_warning_of_the_command_that_needs_it
     path = {"PYTHONPATH": f"{site}:{storekit.environment(tmp_path).get('PYTHONPATH', '')}"}
     ran = storekit.process("route", cwd=project.root, **path)
     assert (ran.status, "harbour" in ran.err, "tugboat_that_is_nowhere" in ran.err) == (0, True, True)
-    assert "warning" not in storekit.process("context", "list", cwd=project.root, **path).err
+    assert "warning" not in storekit.process("list", cwd=project.root, **path).err
 
 
 @pytest.mark.parametrize("archived", [False, True])

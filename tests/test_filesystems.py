@@ -37,7 +37,7 @@ def test_what_lies_on_a_network_is_read_and_not_written(
     monkeypatch.setattr(files, "kind_of", lambda _: 0x6969)
     before = {path: path.read_bytes() for path in context_of(tmp_path).rglob("*") if path.is_file()}
     assert [item.decision for item in ralf.get_context("tide", root=tmp_path).decisions] == ["Use centimetres"]
-    refused = Cli(tmp_path, monkeypatch, capfd)("context", "decide", "tide", "Use inches")
+    refused = Cli(tmp_path, monkeypatch, capfd)("decide", "tide", "Use inches")
     assert refused.status == 2
     assert "lies on NFS" in refused.err
     assert "RALF_PROJECT_DIR" in refused.err

@@ -531,7 +531,7 @@ def test_what_stands_beside_encoded_words_stays() -> None:
 
 
 def test_a_form_that_is_not_found_is_named_in_what_the_command_says(root: Path) -> None:
-    said = storekit.process("context", "forget", ROUTE, "--text", "harbour walk", "--dry-run", cwd=root)
+    said = storekit.process("forget", ROUTE, "--text", "harbour walk", "--dry-run", cwd=root)
     assert "not looked for: base64" in said.out
     assert not Wording(["harbour walk"]).stands_in("aGFyYm91ciB3YWxr")
 

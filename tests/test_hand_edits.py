@@ -320,7 +320,7 @@ def test_another_routes_file_that_is_copied_over_this_one_is_new_and_mixes_nothi
     path.write_bytes(brought)
     before = ralf.get_context("tide", root=project)
     assert before.foreign and before.route == "tide"
-    assert f"{path}: was not written by your ralf" in cli("context", "decide", "tide", "Go on", root=project).err
+    assert f"{path}: was not written by your ralf" in cli("decide", "tide", "Go on", root=project).err
     after = ralf.get_context("tide", root=project)
     assert [item.decision for item in after.decisions] == [*(item.decision for item in before.decisions), "Go on"]
     assert path.read_bytes() == brought

@@ -158,7 +158,7 @@ def test_a_hand_over_is_told_by_log_diff_and_json(
     assert first.text == "handed over: The reader is done"
     told = [one.text for one in diff("tide", "r1", "r2", root=tmp_path).words if one.subject == "handover"]
     assert told == ["now: The reader is done → All is done", "Who pays?"]
-    found = json.loads(Cli(tmp_path, monkeypatch, capfd)("context", "show", "tide", "--json").out)
+    found = json.loads(Cli(tmp_path, monkeypatch, capfd)("show", "tide", "--json").out)
     assert found["handover"]["last"]["now"] == "All is done"
 
 
@@ -366,7 +366,7 @@ def test_what_a_writer_does_not_say_whose_it_is_is_shown_as_unknown(tmp_path: Pa
 def test_a_decision_is_the_users_by_the_command_line_and_the_agents_by_its_tool(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    Cli(tmp_path, monkeypatch, capfd)("context", "decide", "tide", "Use brass")
+    Cli(tmp_path, monkeypatch, capfd)("decide", "tide", "Use brass")
     assert Tools(tmp_path).record("Use tin", "tide").origin == "agent"
     ralf.record_decision("tide", "Use zinc", root=tmp_path)
     found = ralf.get_context("tide", root=tmp_path).active_decisions

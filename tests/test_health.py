@@ -487,39 +487,39 @@ def ralf_cli(here: Project, made: Path, monkeypatch: pytest.MonkeyPatch, capfd: 
 
 
 def test_the_command_prints_a_table_its_warnings_and_json(ralf_cli: Cli) -> None:
-    ran = ralf_cli("health")
+    ran = ralf_cli("status", "--all")
     assert ran.status == 0
     assert ran.lines[1].split()[:3] == ["s-1", "waiting", "tide"]
     assert "warning: s-1: pressure: " in ran.err
-    (session,) = ralf_cli("health", "--json").json()["sessions"]
+    (session,) = ralf_cli("status", "--all", "--json").json()["sessions"]
     assert session["percent"] == 75.0 and session["warnings"][0]["rule"] == "pressure"
 
 
 def test_a_notice_goes_to_a_session_by_id_prefix_or_to_all_sessions_of_a_route(ralf_cli: Cli, here: Project) -> None:
     session_registry.save(here, KnownSession("3f2a91-22", route="tide", seen=time.time()))
-    assert ralf_cli("nudge", "Read it again", "--session", "3f2a", "--from", "Ana").status == 0
+    assert ralf_cli("send", "3f2a", "Read it again", "--from", "Ana").status == 0
     assert [(notice.sender, notice.text) for notice in inbox.waiting(here, "3f2a91-22")] == [("Ana", "Read it again")]
-    sent = ralf_cli("nudge", "Hand over", "--route", "tide", "--json").json()
-    assert {one["session"] for one in sent} == {"s-1", "3f2a91-22"}
-    ralf_cli("nudge", "x", "--session", "nobody").complains(3, "nobody")
-    ralf_cli("nudge", "x", "--route", "harbour").complains(3, "harbour")
-    ralf_cli("nudge", "x").complains(2, "ralf send")
-    ralf_cli("nudge", " ", "--session", "s-1").complains(2, "s-1")
+    sent = ralf_cli("send", "tide", "Hand over", "--json").json()
+    assert {one["to"] for one in sent} == {"s-1", "3f2a91-22"}
+    ralf_cli("send", "nobody", "x").complains(3, "nobody")
+    ralf_cli("send", "harbour", "x").complains(3, "harbour")
+    ralf_cli("send", "tide").complains(2, "ralf send")
+    ralf_cli("send", "s-1", " ").complains(2, "s-1")
 
 
 @pytest.mark.ci
 def test_a_notice_is_left_to_any_of_a_thousand_sessions(ralf_cli: Cli, here: Project) -> None:
     for number in range(1_000):
         session_registry.save(here, KnownSession(f"n{number:04}-x", route="tide", seen=float(number)))
-    assert ralf_cli("nudge", "Read it again", "--session", "n0000").status == 0
+    assert ralf_cli("send", "n0000", "Read it again").status == 0
     assert len(inbox.waiting(here, "n0000-x")) == 1
-    ralf_cli("nudge", "x", "--session", "n000").complains(2, "n000")
+    ralf_cli("send", "n000", "x").complains(2, "n000")
 
 
 @pytest.mark.ci
 def test_watching_in_a_pipe_prints_a_line_for_each_change(here: Project, tmp_path: Path) -> None:
     log = log_of(here, "s-1", seen=time.time()).says(-9, 100_000)
-    words = ("--root", here.root, "health", "--watch", "--interval", "0.2", "--nudge")
+    words = ("--root", here.root, "status", "--all", "--watch", "--interval", "0.2", "--nudge")
     child = start(*words, cwd=tmp_path, env=storekit.environment(tmp_path))
     assert child.stdout is not None
     try:
@@ -536,5 +536,5 @@ def test_watching_in_a_pipe_prints_a_line_for_each_change(here: Project, tmp_pat
 def test_the_table_shows_as_much_of_an_id_as_tells_it_from_the_others(here: Project) -> None:
     for session in ("01a202ef-8c3e-7df1", "01a202ef-9803-7ec0"):
         log_of(here, session).asks(-2).says(-1, 9_000)
-    shown = storekit.process("health", "--all", cwd=here.root).out
+    shown = storekit.process("status", "--all", "--idle", cwd=here.root).out
     assert "01a202ef-8 " in shown and "01a202ef-9 " in shown and "01a202ef-8c" not in shown

@@ -41,25 +41,25 @@ def cli(root: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixtur
 def test_after_a_manual_checkpoint_status_health_and_the_route_that_is_meant_agree(root: Path, cli: Run) -> None:
     ralf.record_decision("older", "Keep the old columns", root=root)
     assert cli("status", "--json").json()["route"] == "default"
-    assert cli("context", "checkpoint", "api").status == 0
+    assert cli("checkpoint", "api").status == 0
     told = cli("status", "--json").json()
     assert (told["route"], told["others"]) == ("api", ["older"])
     assert cli("route", "--json").json()["route"] == "api"
-    assert [one["route"] for one in cli("health", "--json").json()["sessions"]] == ["api"]
+    assert [one["route"] for one in cli("status", "--all", "--json").json()["sessions"]] == ["api"]
     assert Tools(root)._choice(None).route == "default"  # no session calls it
     assert routing.choose(Project(root), session="s-1").route == "api"  # what its hooks will take
 
 
 def test_the_route_that_the_rules_name_is_not_chosen_by_a_checkpoint(root: Path, cli: Run) -> None:
-    cli("context", "checkpoint").complains(2, "ralf checkpoint")
-    assert cli("context", "checkpoint", "default").status == 0
-    assert cli("context", "checkpoint").status == 0
+    cli("checkpoint").complains(2, "ralf checkpoint")
+    assert cli("checkpoint", "default").status == 0
+    assert cli("checkpoint").status == 0
     assert cli("route", "--json").json() == {"route": "default", "rule": "default"}
 
 
 def test_a_file_that_says_it_is_a_session_chooses_no_route_for_that(root: Path, cli: Run) -> None:
     storekit.write_session(root / "sent.jsonl", 800)
-    assert cli("context", "checkpoint", "evil", "--transcript", root / "sent.jsonl").status == 0
+    assert cli("checkpoint", "evil", "--transcript", root / "sent.jsonl").status == 0
     assert routing.choose(Project(root), session="s-1").route == "default"
 
 
@@ -69,31 +69,31 @@ def test_a_checkpoint_of_an_earlier_version_is_found_without_the_cache(root: Pat
     assert cli("route", "--json").json()["route"] == "api"
     named = cli("status", "--route", "other", "--json").json()
     assert (named["session_route"], named["tokens_since"], named["others"]) == ("api", 0, ["api"])
-    assert cli("context", "checkpoint").lines == ["api: nothing new"]
+    assert cli("checkpoint").lines == ["api: nothing new"]
 
 
 @pytest.mark.ci
 def test_a_second_route_refuses_a_session_without_a_terminal_unless_again_is_given(root: Path, cli: Run) -> None:
-    assert cli("context", "checkpoint", "api").status == 0
-    for command in ("checkpoint", "watch"):
-        refused = cli("context", command, "other", *(("--once", "--every", 500) if command == "watch" else ()))
+    assert cli("checkpoint", "api").status == 0
+    for more in ((), ("--watch", "--once", "--every", 500)):
+        refused = cli("checkpoint", "other", *more)
         refused.complains(2, "other", "--again")
     assert create(["create", "--route", "other", "--project", str(root)]) == 2
     with pytest.raises(ralf.errors.UsageError, match="api"):
         Tools(root).checkpoint("other")
-    assert cli("context", "list", "--json").json()[0]["route"] == "api" and len(routing.names_of(Project(root))) == 1
-    assert cli("context", "checkpoint", "other", "--again").status == 0
-    assert cli("context", "checkpoint", "other").lines == ["other: nothing new"]
+    assert cli("list", "--json").json()[0]["route"] == "api" and len(routing.names_of(Project(root))) == 1
+    assert cli("checkpoint", "other", "--again").status == 0
+    assert cli("checkpoint", "other").lines == ["other: nothing new"]
     assert cli("route", "--json").json()["route"] == "api"  # the session goes on with its own
 
 
 def test_a_route_that_was_chosen_for_the_session_takes_what_the_one_before_has_not(root: Path, cli: Run) -> None:
-    assert cli("context", "checkpoint", "api").status == 0
+    assert cli("checkpoint", "api").status == 0
     routing.use(Project(root), "next", session="s-1")
-    assert cli("context", "checkpoint").lines == ["next: nothing new"]
+    assert cli("checkpoint").lines == ["next: nothing new"]
     (log,) = root.parent.glob(".claude/projects/*/*.jsonl")
     storekit.grow(log, 400, 60)
-    assert cli("context", "checkpoint", "next").status == 0
+    assert cli("checkpoint", "next").status == 0
     ((_, start, _),) = storekit.checkpoints_of(root, "next")
     assert start == storekit.checkpoints_of(root, "api")[0][2]
 
@@ -101,20 +101,27 @@ def test_a_route_that_was_chosen_for_the_session_takes_what_the_one_before_has_n
 @pytest.mark.ci
 def test_route_use_counts_in_every_command_that_takes_a_route(root: Path, cli: Run) -> None:
     ralf.record_decision("api", "Keep the old columns", root=root)
-    cli("context", "checkpoint", "moon")
-    assert cli("route", "use", "api").status == 0
-    for command in (("show",), ("log",), ("diff",), ("why", "DEC-001"), ("drop", "DEC-001"), ("revert", "r1")):
-        named = cli("context", command[0], "api", *command[1:], "--json")
-        ran = cli("context", *command, "--json")
+    cli("checkpoint", "moon")
+    assert cli("route", "api").status == 0
+    for command in (
+        ("show",),
+        ("log",),
+        ("log", ".."),
+        ("show", "DEC-001"),
+        ("undo", "DEC-001"),
+        ("undo", "--to", "r1"),
+    ):
+        named = cli(command[0], "api", *command[1:], "--json")
+        ran = cli(*command, "--json")
         assert (ran.status, ran.err.endswith(named.err)) == (named.status, True), command
-        if command[0] not in ("drop", "revert"):
+        if command[0] != "undo":
             assert ran.out == named.out, command
-    assert cli("context", "decide", "Use WAL mode").lines == ["api: DEC-002: Use WAL mode"]
+    assert cli("decide", "Use WAL mode").lines == ["api: DEC-002: Use WAL mode"]
     assert cli("status", "--json").json()["route"] == "api"
 
 
 def test_a_missing_word_is_missed_and_no_route_is_taken_for_it(root: Path, cli: Run) -> None:
     ralf.record_decision("api", "Keep the old columns", root=root)
-    for args in (("decide", "api"), ("drop", "api"), ("why",), ("revert", "api")):
-        cli("context", *args).complains(2, f"ralf context {args[0]}")
+    cli("decide", "api").complains(2, "ralf decide")
+    cli("undo", "api", "--to").complains(2, "ralf undo")
     assert len(storekit.records_of(root, "api")) == 1

@@ -158,7 +158,7 @@ def test_of_hooks_at_once_as_installed_one_hands_it_over(rig: Rig) -> None:
 
 def test_a_message_to_the_name_that_a_loop_gave_an_agent_arrives_in_its_session_once(rig: Rig) -> None:
     sender = agent_messages.compose(rig.project, "The schema has changed.", sender="planner")
-    agent_messages.send(rig.project, "executor-3", sender)
+    agent_messages.send(rig.project, "executor-3", sender, waits=True)
     rig.environment["RALF_AGENT"] = "executor-3"
     said = rig.hook("SessionStart", source="startup")
     found = said.context + rig.hook("UserPromptSubmit", prompt="Go on").context + rig.hook().context

@@ -35,7 +35,7 @@ print(status, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
 
 def measured(root: Path, transcript: Path) -> tuple[float, int]:
     """Seconds of processor time and peak memory of a checkpoint by the command."""
-    args = storekit.command("--root", root, "context", "checkpoint", "r", "--transcript", transcript)
+    args = storekit.command("--root", root, "checkpoint", "r", "--transcript", transcript)
     run = [sys.executable, "-c", MEASURE, *args]
     done = subprocess.run(run, env=storekit.environment(root), capture_output=True, text=True, check=True)
     status, seconds, peak = done.stdout.split()

@@ -199,10 +199,10 @@ def test_a_person_at_a_terminal_allows_a_file_that_they_are_shown(tmp_path: Path
     write(context_of(tmp_path), RUNS)
     assert trust(tmp_path).status == 2
     refused(tmp_path)
-    status, out = storekit.on_a_terminal(tmp_path, "context", "trust", answer="y\n", CLAUDECODE="1")
+    status, out = storekit.on_a_terminal(tmp_path, "trust", answer="y\n", CLAUDECODE="1")
     assert status == 2, out
     refused(tmp_path)
-    status, out = storekit.on_a_terminal(tmp_path, "context", "trust", answer="y\n")
+    status, out = storekit.on_a_terminal(tmp_path, "trust", answer="y\n")
     assert status == 0 and "command: [touch, /tmp/owned]" in out
     assert local_config.local_config_of(Project(tmp_path)).summarizer == "command"
     assert "nothing here came from elsewhere" in trust(tmp_path).out
@@ -225,4 +225,4 @@ def test_a_file_that_runs_nothing_need_not_be_allowed(tmp_path: Path) -> None:
 
 def trust(root: Path) -> storekit.Ran:
     """`ralf trust` without a terminal."""
-    return storekit.process("context", "trust", cwd=root)
+    return storekit.process("trust", cwd=root)

@@ -268,9 +268,9 @@ def test_what_is_printed_in_that_tree_names_commands_that_work_there(
     keep(root, 4_000)
     if installed:
         assert run("init", "--client", "ralf", "--yes").status == 0
-    said = run("context", "show", "TASK-8").err
+    said = run("show", "TASK-8").err
     if installed:
-        said += run("context", "show", "TASK-7", "--max-tokens", "700").out
+        said += run("show", "TASK-7", "--max-tokens", "700").out
     named = commands(said)
     assert len(named) >= (2 if installed else 1), said
     for command in named:
@@ -296,7 +296,7 @@ def test_a_hook_in_that_tree_hands_over_commands_that_work_there(root: Path, run
 def test_the_script_of_one_project_names_itself_also_where_it_serves_another(door: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     (other / ".autonomous").mkdir(parents=True)
-    ran = shell(door, "ralf", "context", "show", "T-1", RALF_PROJECT_DIR=str(other))
+    ran = shell(door, "ralf", "show", "T-1", RALF_PROJECT_DIR=str(other))
     assert (ran.status, ran.err.splitlines()[-1]) == (3, f"hint: {shlex.quote(str(door))} ralf list")
 
 
@@ -348,11 +348,11 @@ def test_the_script_reaches_this_command_from_any_directory(door: Path, root: Pa
     assert os.access(door, os.X_OK)
     (tmp_path / "ralf_cli.py").write_text("raise SystemExit('not this one')")  # where one stands brings no code
     for cwd in (Path("/"), tmp_path):
-        ran = shell(door, "ralf", "context", "list", "--json", cwd=cwd)
+        ran = shell(door, "ralf", "list", "--json", cwd=cwd)
         assert (ran.status, ran.out) == (0, "[]\n"), ran.err
     other = tmp_path / "other"
     (other / ".autonomous").mkdir(parents=True)
-    ran = shell(door, "ralf", "context", "decide", "T-1", "Keep it", RALF_PROJECT_DIR=str(other))
+    ran = shell(door, "ralf", "decide", "T-1", "Keep it", RALF_PROJECT_DIR=str(other))
     assert (ran.status, storekit.route_file(other, "T-1").exists()) == (0, True)
     assert not storekit.route_file(root, "T-1").exists()
 

@@ -111,7 +111,7 @@ def test_lists_of_what_another_key_wrote_say_so_and_hint_at_the_key(servers: nat
         chosen(root, servers, "listed")
     registry.update(tmp_path / "there", key="0f" * 32)
     assert decided(tmp_path / "here").status == 0
-    for words in (("list",), ("run", "list")):
+    for words in (("list",), ("run", "show")):
         asked = command.run(*words, cwd=tmp_path / "there", env=storekit.environment(tmp_path))
         asked.complains(2, "RALF-listed", "another key", "copy the keys")
 

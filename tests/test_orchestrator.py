@@ -234,7 +234,7 @@ def test_what_makes_no_sense_is_refused_and_loses_nothing(tmp_path: Path, told: 
 def ran(root: Path, given: object, *more: str) -> kit.command.Ran:
     data = given if isinstance(given, bytes) else json.dumps(given).encode()
     known = storekit.environment(root)
-    return kit.command.run("--root", root, "orchestrator", ROUTE, *more, cwd=root, env=known, stdin=data)
+    return kit.command.run("--root", root, "loop", "handover", ROUTE, *more, cwd=root, env=known, stdin=data)
 
 
 @pytest.mark.ci

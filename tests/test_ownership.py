@@ -369,5 +369,5 @@ def test_a_store_of_an_earlier_version_speaks_as_the_person_who_says_that_it_is_
     assert decisions(earlier)[-1:] == ["Keep the old columns"]
     assert not ralf.get_context("tide", root=earlier).foreign
     assert not Project(earlier).owner.has_opted_in
-    done = process("context", "verify", cwd=earlier)
+    done = process("doctor", "--store", cwd=earlier)
     assert done.status == 0, done.out

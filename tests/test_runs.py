@@ -396,11 +396,11 @@ def test_the_command_takes_a_run_folder_and_says_what_became_of_it(
 ) -> None:
     handingkit.project(tmp_path)
     cli = Cli(tmp_path, monkeypatch, capfd)
-    done = cli("context", "checkpoint", ROUTE, "--transcript", str(run(tmp_path, 1)))
+    done = cli("checkpoint", ROUTE, "--transcript", str(run(tmp_path, 1)))
     assert done.status == 0
     assert f"TASK-7: attempt 1 ({RUNS}/{run(tmp_path, 1).name}): " in done.out
     folder = run(tmp_path, 2, "PARTIAL")
-    done = cli("context", "checkpoint", ROUTE, "--transcript", str(folder), "--json")
+    done = cli("checkpoint", ROUTE, "--transcript", str(folder), "--json")
     assert json.loads(done.out)["run"]["outcome"] == "PARTIAL"
     assert len(json.loads(done.out)["checkpoints"]) == 1
 

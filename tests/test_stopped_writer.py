@@ -64,7 +64,7 @@ def test_other_documents_and_readers_do_not_wait(user: User, stopped: int) -> No
 
 
 def test_a_hook_that_is_due_answers_at_once_and_what_it_was_to_do_is_done_later(user: User) -> None:
-    user.does("route", "use", "tide")
+    user.does("route", "tide")
     session = user.session()
     session.begins("Look after the columns")
     session.edits("src/tides.py")

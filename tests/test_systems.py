@@ -40,7 +40,7 @@ def command(system: str, folder: Path, *arguments: str) -> subprocess.CompletedP
 
 
 def test_on_windows_the_command_says_in_one_error_that_it_does_not_run_there(tmp_path: Path) -> None:
-    for arguments in (["--version"], ["context", "list"], ["hook", "SessionStart"]):
+    for arguments in (["--version"], ["list"], ["hook", "SessionStart"]):
         done = command(WINDOWS, tmp_path, *arguments)
         assert (done.returncode, done.stdout) == (1, "")
         error, hint = done.stderr.splitlines()
@@ -57,8 +57,8 @@ def test_without_what_macos_lacks_a_decision_is_kept_and_read_again(tmp_path: Pa
     """Its own kernel is not tried: the features that it lacks are taken away on Linux."""
     (tmp_path / ".autonomous").mkdir()
     for text in ("Use SQLite", "Use one file"):
-        done = command(MACOS, tmp_path, "context", "decide", "tides", text, "--because", "it is small")
+        done = command(MACOS, tmp_path, "decide", "tides", text, "--because", "it is small")
         assert done.returncode == 0, done.stderr
-    done = command(MACOS, tmp_path, "context", "show", "tides")
+    done = command(MACOS, tmp_path, "show", "tides")
     assert "Use SQLite" in done.stdout and "Use one file" in done.stdout
-    assert command(MACOS, tmp_path, "context", "verify").returncode == 0
+    assert command(MACOS, tmp_path, "doctor", "--store").returncode == 0

@@ -130,7 +130,7 @@ def test_a_view_gives_back_what_was_taken_over_with_what_happened_since(
 ) -> None:
     file_of(project).write_text(FILLED)
     monkeypatch.chdir(project.root)
-    assert main(["migrate", "timeline-memory"], standalone_mode=False) in (0, None)
+    assert main(["import", "timeline-memory"], standalone_mode=False) in (0, None)
     before = guarded_yaml.load(FILLED.split("```yaml\n")[1].split("\n```")[0])
     tree = guarded_yaml.load(timeline_memory.view(project, AGENT).split("```yaml\n")[1].split("\n```")[0])
     assert tree["timeline_memory"] == before["timeline_memory"]
@@ -153,7 +153,7 @@ def test_runs_that_were_taken_over_are_told_once(
     commented = '  # - run_id: "run-20260204-001"\n'
     file_of(project).write_text(FILLED.replace("total_runs: 0", "total_runs: 2").replace(commented, rows))
     monkeypatch.chdir(project.root)
-    main(["migrate", "timeline-memory"], standalone_mode=False)
+    main(["import", "timeline-memory"], standalone_mode=False)
 
     def told() -> tuple[int, list[str]]:
         tree = guarded_yaml.load(timeline_memory.view(project, AGENT).split("```yaml\n")[1].split("\n```")[0])
@@ -174,7 +174,7 @@ def test_the_hook_answers_as_the_old_one_and_says_once_that_it_is_deprecated(
     assert (status, answer["hookEventName"]) == (0, "SessionStart")
     assert AGENT in answer["additionalContext"]
     assert "Scan one source a run" in answer["additionalContext"]
-    assert f" -m ralf_cli context show {AGENT} --brief" in err
+    assert f" -m ralf_cli show {AGENT} --brief" in err
     assert "RALF_TIMELINE_MEMORY=off" in err
     assert err.startswith("deprecated: ") and "deprecated" not in out
     assert called(capfd, project, "hook")[2] == ""
@@ -278,7 +278,7 @@ def test_real_files_are_served_and_come_back_as_they_were(
             path.write_bytes(file.read_bytes())
             before[path] = file.read_bytes()
     monkeypatch.chdir(project.root)
-    main(["migrate", "timeline-memory"], standalone_mode=False)
+    main(["import", "timeline-memory"], standalone_mode=False)
     called(capfd, project, "install")
     for path, content in before.items():
         text = path.read_text()

@@ -33,7 +33,7 @@ HINT = "type it yourself, in a terminal of your own: ralf trust tide"
 
 def typed(project: Path, *args: str, answers: str, **variables: str) -> tuple[int, str]:
     """Run `ralf trust …` on a terminal at which these answers are typed; its exit status and what it wrote."""
-    return on_a_terminal(project, "context", "trust", *args, answer=answers, **{"TERM": "dumb"} | variables)
+    return on_a_terminal(project, "trust", *args, answer=answers, **{"TERM": "dumb"} | variables)
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def test_under_an_agent_it_shows_and_accepts_nothing(clone: Path, variable: str)
 
 
 def test_without_a_terminal_it_shows_and_accepts_nothing(clone: Path) -> None:
-    done = kit.command.run("context", "trust", "tide", cwd=clone, env=environment(clone), stdin="y\n")
+    done = kit.command.run("trust", "tide", cwd=clone, env=environment(clone), stdin="y\n")
     assert done.status == 2
     assert "zqxrule" in done.out
     assert HINT in done.err

@@ -175,7 +175,7 @@ def test_a_command_says_what_is_wrong_and_what_to_type(
     project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     give(project)
-    ran = Cli(project, monkeypatch, capfd)("context", "list")
+    ran = Cli(project, monkeypatch, capfd)("list")
     ran.complains(2, project / ".autonomous", "RALF_SAFE_DIRECTORIES")
 
 
@@ -199,13 +199,13 @@ def test_a_worker_and_the_loop_do_nothing_in_it(project: Path, tmp_path: Path) -
     give(project)
     before = kept_bytes(project, cache=True)
     for arguments in (
-        ("context", "checkpoint", "tide", "--transcript", session),
-        ("context", "watch", "tide", "--transcript", session, "--once"),
+        ("checkpoint", "tide", "--transcript", session),
+        ("checkpoint", "--watch", "tide", "--transcript", session, "--once"),
         ("status",),
         ("init", "--yes"),
-        ("health",),
-        ("context", "forget", "tide"),
-        ("context", "archive"),
+        ("status", "--all"),
+        ("forget", "tide"),
+        ("gc",),
     ):
         with suppress(AssertionError):
             ran = process(*arguments, cwd=project)

@@ -71,7 +71,7 @@ def kept_aside(root: Path) -> bytes:
 
 
 def test_a_store_that_nobody_harmed_is_whole(project: Path, cli: Cli) -> None:
-    done = cli("context", "verify")
+    done = cli("doctor", "--store")
     assert (done.status, done.err) == (0, "")
     assert "all whole" in done.out
     assert repair(root=project).done == ()
@@ -91,7 +91,7 @@ def test_what_a_crash_leaves_behind_is_said_and_is_no_damage(project: Path, jour
     (context_of(project) / "blobs" / ".ralf-x-0123456789ab.tmp").write_bytes(b"half")
     assert {damage for _, damage in found(project)} == {False}
     assert len(found(project)) == 3
-    assert cli("context", "verify").status == 0
+    assert cli("doctor", "--store").status == 0
     repair(root=project)
     assert found(project) == []
 
@@ -123,9 +123,9 @@ def test_a_damaged_record_is_named_and_those_behind_it_stay_readable(
     before = records(project)
     change_line(journal, 1, change)
     harmed = journal.read_bytes()
-    assert cli("context", "verify").status == 4
+    assert cli("doctor", "--store").status == 4
     assert ("journal/routes/tide.jsonl", True) in found(project)
-    assert cli("context", "verify", "--repair").status == 0
+    assert cli("doctor", "--repair").status == 0
     assert found(project) == [] or all(not damage for _, damage in found(project))
     assert [record for record in before if record in records(project)] == [
         record for record in before if record in harmed
@@ -227,7 +227,7 @@ def test_a_copy_of_a_route_file_under_a_name_that_no_route_can_have_is_named(pro
     path = route_file(project, "tide (conflicted copy)")
     path.write_bytes(route_file(project, "tide").read_bytes())
     assert found(project) == [("routes/tide (conflicted copy).md", False)]
-    listed = cli("context", "list", root=project)
+    listed = cli("list", root=project)
     assert listed.status == 0 and "ralf doctor --store" in listed.err
 
 
@@ -246,7 +246,7 @@ def test_a_damaged_blob_is_moved_aside_and_why_says_that_it_is_gone(project: Pat
     repair(root=project)
     assert kept_aside(project) == b"broken"
     assert [damage for _, damage in found(project)] == [False]
-    assert cli("context", "why", "tide", "cp-001").status == 3
+    assert cli("show", "tide", "cp-001").status == 3
 
 
 def test_lost_evidence_is_damage_until_a_repair_records_it_dropped_evidence_is_not(project: Path, cli: Cli) -> None:
@@ -254,8 +254,8 @@ def test_lost_evidence_is_damage_until_a_repair_records_it_dropped_evidence_is_n
     blobs[0].unlink()
     FileStore(context_of(project)).drop_blob(blobs[1].name)
     assert sorted(found(project)) == [(f"blobs/{one.name[:2]}/{one.name}", one == blobs[0]) for one in blobs[:2]]
-    assert cli("context", "verify").status == 4
-    assert cli("context", "verify", "--repair").status == 0
+    assert cli("doctor", "--store").status == 4
+    assert cli("doctor", "--repair").status == 0
     assert [damage for _, damage in found(project)] == [False, False]
     assert repair(root=project).done == ()
 
@@ -264,7 +264,7 @@ def test_lost_evidence_is_damage_until_a_repair_records_it_dropped_evidence_is_n
 def test_a_damaged_configuration_is_named(project: Path, content: str, cli: Cli) -> None:
     (context_of(project) / "config.yaml").write_text(content)
     assert found(project) == [("config.yaml", True)]
-    assert cli("context", "verify").status == 4
+    assert cli("doctor", "--store").status == 4
 
 
 def test_a_blob_that_unpacks_beyond_the_limit_is_damaged_and_fills_no_memory(
@@ -318,13 +318,13 @@ def test_what_dead_writers_left_is_swept(project: Path, folder: str) -> None:
 def test_one_route_can_be_looked_at_and_mended_alone(project: Path, journal: Path, cli: Cli) -> None:
     ralf.record_decision("moon", "Use the other side", root=project)
     change_line(journal, 1, lambda line: line.replace(b'"kind"', b'"kinb"', 1))
-    assert cli("context", "verify", "moon").status == 0
-    assert cli("context", "verify", "tide").status == 4
-    told = json.loads(cli("context", "verify", "tide", "--json").out)
+    assert cli("doctor", "--store", "moon").status == 0
+    assert cli("doctor", "--store", "tide").status == 4
+    told = json.loads(cli("doctor", "--store", "tide", "--json").out)
     assert told["damaged"] is True
     assert told["findings"][0]["path"] == str(journal)
-    assert json.loads(cli("context", "verify", "tide", "--repair", "--json").out)["damaged"] is False
-    assert cli("context", "verify", "none").status == 3
+    assert json.loads(cli("doctor", "--store", "tide", "--repair", "--json").out)["damaged"] is False
+    assert cli("doctor", "--store", "none").status == 3
 
 
 def test_a_repair_that_is_broken_off_is_completed_by_the_next(

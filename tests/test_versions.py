@@ -60,8 +60,8 @@ def test_a_record_of_a_later_format_is_passed_over_said_and_kept(project: Path, 
     assert [finding.damage for finding in verify(root=project).findings] == [False]
     assert repair(root=project).done == ()
     assert journal_file(project, ROUTE).read_bytes().startswith(whole)
-    assert f"{kind}/3" in cli("context", "log", ROUTE).out
-    assert cli("context", "show", ROUTE).err
+    assert f"{kind}/3" in cli("log", ROUTE).out
+    assert cli("show", ROUTE).err
 
 
 def test_no_label_that_a_later_format_has_given_is_given_again() -> None:
@@ -85,8 +85,8 @@ def test_a_route_file_of_a_later_format_is_never_written(project: Path, cli: Cli
     path.write_text(theirs, encoding="utf-8")
     ralf.record_decision(ROUTE, "Round the levels", root=project)
     assert [item.decision for item in ralf.get_context(ROUTE, root=project).decisions][-1] == "Round the levels"
-    cli("context", "show", ROUTE).complains(4, path, "9.0.0")
-    cli("context", "verify", "--repair")
+    cli("show", ROUTE).complains(4, path, "9.0.0")
+    cli("doctor", "--repair")
     assert path.read_text(encoding="utf-8") == theirs
 
 

@@ -156,7 +156,7 @@ def test_a_watching_process_follows_a_growing_file_and_can_be_stopped_any_time(
 ) -> None:
     path = tmp_path / "s.jsonl"
     number = write_session(path, 1_000)
-    command = ("context", "watch", "tide", "--transcript", path, "--every", 2_000)
+    command = ("checkpoint", "--watch", "tide", "--transcript", path, "--every", 2_000)
     said = tmp_path / "said"
     with (
         said.open("wb") as out,

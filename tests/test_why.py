@@ -243,8 +243,8 @@ def test_a_long_message_is_cut_for_people_and_whole_for_programs(tmp_path: Path,
     words = "We use sqlite instead of a server for the queue. " + "More about it. " * 400
     write_talk(tmp_path / "t.jsonl", ("assistant", words))
     ralf.checkpoint("long", tmp_path / "t.jsonl", root=cli.root, summarizer=Listing())
-    assert words not in cli("context", "why", "long", "DEC-001").out
-    assert cli("context", "why", "long", "DEC-001", "--json").json()["quotes"][0]["text"] == words
+    assert words not in cli("show", "long", "DEC-001").out
+    assert cli("show", "long", "DEC-001", "--json").json()["quotes"][0]["text"] == words
 
 
 def test_a_claim_that_a_person_has_reworded_is_said_to_be_theirs(project: Path, cli: Cli) -> None:

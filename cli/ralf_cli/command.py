@@ -7,6 +7,7 @@ from functools import wraps
 from typing import Any, TypeVar, cast
 
 import click
+from click.core import augment_usage_errors
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -59,6 +60,11 @@ def taking(command: F, name: str) -> F:
 
 class TakesGlobal(click.Command):
     """A command that is given the global options which its function takes. Its help names them in one line."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """The arguments that are left; an error names this command, wherever in the line it was found."""
+        with augment_usage_errors(ctx):
+            return super().parse_args(ctx, args)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Its own parameters, and the global ones, which its help does not list."""

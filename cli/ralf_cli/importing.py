@@ -89,10 +89,12 @@ def import_(
 
 def _tasks(source: str, path: str | None, root: str | None, *, dry_run: bool, as_json: bool) -> None:
     """Import a list of tasks, whose kind is recognized by its content."""
-    from ralf.errors import UsageError
+    from ralf.errors import NotFound, UsageError
     from ralf_cli.output import emit_json
     from ralf_migrations.task_import import import_tasks
 
+    if path is None and not Path(source).exists() and {".", "/"} & {*source}:
+        raise NotFound(source, "no such file", "ralf import --help")
     if path is not None or not Path(source).exists():
         known = ", ".join((*SOURCES, *_WITH_SESSIONS))
         raise UsageError(source, "is neither a source nor a file of tasks", f"sources: {known}")

@@ -95,10 +95,15 @@ def _sent(
     wait: bool,
 ) -> list[tuple[str, str]]:
     """Leave a message to all who are meant; whose inbox each is, and its id."""
+    from ralf.errors import NotFound
     from ralf_cli.person import author, is_person
     from ralf_integrations import agent_messages, inbox
 
-    receivers = agent_messages.receivers_of(project, to, waits=wait)
+    try:
+        receivers = agent_messages.receivers_of(project, to, waits=wait)
+    except NotFound as error:
+        error.hint = f"{error.hint}; to send all the same: --wait"
+        raise
     if is_person() and not (facts or artifacts or action):
         return [(one, inbox.send(project, one, text, sender=sender or "ralf send", by="user")) for one in receivers]
     made = agent_messages.compose(project, text, facts=facts, artifacts=artifacts, action=action, sender=sender)

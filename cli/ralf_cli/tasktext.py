@@ -103,7 +103,7 @@ def claimed(state: TaskState, ralf: str) -> str:
     lines += [_field(name, value) for name, value in _work(state)]
     if body := clean(task.text).strip():
         lines += ["", body]
-    lines += ["", f"To read what came before: {ralf} refresh --task {task.id}"]
+    lines += ["", f"To read what came before: {ralf} task show {task.id} --fresh"]
     lines += [f"When it is done: {ralf} task done --task {task.id} SUMMARY"]
     lines += [f"If it cannot be done: {ralf} task fail --task {task.id} REASON"]
     lines += [f"To release it unfinished: {ralf} task release {task.id}", ""]

@@ -62,7 +62,10 @@ _OTHER_NAMES: Mapping[str, Mapping[str, str]] = {
 """What people and agents type behind a group, and what it is called there."""
 
 _ELSEWHERE = {
-    "ralf memory": {"export": "ralf export --memory", "tidy": "ralf gc --memory main"},
+    "ralf memory": {
+        **dict.fromkeys(("archive", "gc", "prune", "tidy"), "ralf gc --memory main"),
+        "export": "ralf export --memory",
+    },
     "ralf task": {"import": "ralf import"},
     "ralf run": dict.fromkeys(("delete", "drop", "forget", "rm"), "ralf forget --run"),
 }
@@ -79,10 +82,12 @@ def wrong(ctx: click.Context, name: str, rest: Sequence[str]) -> Misused:
     path, lower = ctx.command_path, name.casefold()
     if path == "ralf" and lower == "context":
         return _of_context(ctx, rest)
-    hint = _found(_ELSEWHERE.get(path, {}).get(lower, ""), rest)
-    if not hint and (other := _OTHER_NAMES.get(path, {}).get(lower)):
+    hint = ""
+    if elsewhere := _ELSEWHERE.get(path, {}).get(lower):
+        hint = _found(elsewhere, rest)
+    elif other := _OTHER_NAMES.get(path, {}).get(lower):
         hint = _found(f"{path} {other}", rest)
-    if not hint:
+    else:
         names = {group: _names(ctx, group) for group in ("", *_GROUPS)}
         hint = _in_groups(lower, rest, path, names) or _near(lower, rest, path, names)
     return Misused(ctx, f"No such command {name!r}.", hint or f"{path} --help")
@@ -90,6 +95,8 @@ def wrong(ctx: click.Context, name: str, rest: Sequence[str]) -> Misused:
 
 def _of_context(ctx: click.Context, rest: Sequence[str]) -> Misused:
     verb = rest[0] if rest else ""
+    if other := _OTHER_NAMES["ralf"].get(verb.casefold()):
+        return Misused(ctx, f"No such command {verb!r}.", _found(f"ralf {other}", rest[1:]))
     near = difflib.get_close_matches(verb, CONTEXT, n=1, cutoff=0.7)
     what = f"No such command {verb!r}." if verb else "ralf context needs a verb: its commands are those of ralf itself"
     return Misused(ctx, what, _found(f"ralf context {near[0]}", rest[1:]) if near else "ralf help all")

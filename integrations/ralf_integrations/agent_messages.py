@@ -14,7 +14,7 @@ from ralf.errors import NotFound, UsageError
 from ralf.project import Project
 from ralf.redact import redactor_for
 from ralf.text import tokens
-from ralf.text.cleaning import clean, one_line
+from ralf.text.cleaning import clean, is_valid, one_line
 from ralf.text.frozen import dataclass
 from ralf.text.sentences import split
 from ralf_integrations import copied_text, inbox
@@ -129,16 +129,18 @@ def _check_copies(project: Project, given: str) -> None:
 # ---- sending ----
 
 
-def send(project: Project, agent: str, message: Message, *, by: str = "agent", key: str = "") -> tuple[str, str]:
+def send(
+    project: Project, agent: str, message: Message, *, by: str = "agent", key: str = "", waits: bool = False
+) -> tuple[str, str]:
     """Leave a message in an agent's inbox; whose inbox that is, and the message's id. Durable when this returns.
 
-    agent  as in `receivers_of`, but for one session alone
+    agent  as in `receivers_of`, as `waits`; but for one session alone
     by     `user` or `agent`: who sends it
     key    a message of the same key to the same agent is left once
 
     Raises NotFound (no such name), UsageError (several sessions), Busy, OSError.
     """
-    receivers = receivers_of(project, agent)
+    receivers = receivers_of(project, agent, waits=waits)
     if len(receivers) > 1:
         what = f"{len(receivers)} sessions work on this route: {', '.join(receivers[:5])}"
         raise UsageError(agent, what, "name one of them")
@@ -167,14 +169,17 @@ def receivers_of(project: Project, agent: str, *, waits: bool = False) -> list[s
         raise UsageError(name, f"begins {len(begun)} sessions' ids: {', '.join(sorted(begun)[:5])}", _LIST)
     if begun:
         return begun
-    is_route = name in _routes(project)
-    going = look(route=name, root=project.root).sessions if is_route else ()
+    going = look(route=name, root=project.root).sessions if is_valid(name) else ()
     if at_it := [one.session for one in going if one.state not in ("ended", "killed")]:
         return at_it
     if waits or name in _agents(project):
         return [name]
-    what = "no session works on this route" if is_route else "nobody has this name: no session, route, loop or task"
-    raise NotFound(name, what, f"{_LIST}; to send all the same: --wait")
+    what = (
+        "no session works on this route"
+        if going or name in _routes(project)
+        else "nobody has this name: no session, route, loop or task"
+    )
+    raise NotFound(name, what, _LIST)
 
 
 def _agents(project: Project) -> set[str]:

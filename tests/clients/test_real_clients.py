@@ -158,7 +158,7 @@ def run(tmp_path: Path) -> Callable[..., Ran]:
         local += f'arguments: {json.dumps(arguments)}\nenvironment: ["SCRIPTED_KEY"]\n' if client == "codex" else ""
         (context / "config.local.yaml").write_text(local)
         (folder / "script.json").write_text(json.dumps(script))
-        command = ["/tmp/venv/bin/python", "-P", "-m", "ralf_cli", "context", "checkpoint", ROUTE]
+        command = ["/tmp/venv/bin/python", "-P", "-m", "ralf_cli", "checkpoint", ROUTE]
         command += ["--transcript", "session.jsonl", *(() if background else ("--summarizer", client))]
         done = subprocess.run(
             [str(KIT / "ns.sh"), str(folder), "sh", "-c", _inside(client), "sh", *command],

@@ -322,14 +322,14 @@ def _silent() -> Iterator[str]:
 COMMANDS: tuple[tuple[str, ...], ...] = (
     ("doctor",),
     ("status",),
-    ("context", "list"),
-    ("context", "show", "tide"),
-    ("context", "decide", "tide", "Keep it", "--because", "It works"),
-    ("context", "checkpoint", "tide", "--transcript", "TRANSCRIPT"),
-    ("context", "verify"),
-    ("run", "list"),
+    ("list",),
+    ("show", "tide"),
+    ("decide", "tide", "Keep it", "--because", "It works"),
+    ("checkpoint", "tide", "--transcript", "TRANSCRIPT"),
+    ("doctor", "--store"),
+    ("run", "show"),
     ("task", "list"),
-    ("health",),
+    ("status", "--all"),
 )
 
 _FEW = [COMMANDS[number] for number in (0, 2, 5)]
@@ -416,7 +416,7 @@ def passwords(seed: int, folder: Path, found: rig.Found, *, leaks: bool = False)
                 if b"Traceback" in out:
                     found.note("a command broke off", f"{name}: {' '.join(words)}: {out[-300:]!r}")
                 is_well = name in ("all is well", "from the environment")
-                if words == ("context", "list") and (status == 0) != is_well and "monitoring" not in name:
+                if words == ("list",) and (status == 0) != is_well and "monitoring" not in name:
                     found.note("a case is not what it is to be", f"{name}: {status}: {out[-300:]!r}")
             files = [
                 (str(path.relative_to(root)), path.read_bytes())

@@ -343,20 +343,20 @@ def command(world: World, rng: random.Random, data: bytes) -> None:
     """The command says what is wrong in its own words, with one of its statuses."""
     path = world.root / ".autonomous" / "given"
     kind = rng.choice(("routes", "journal", "transcript", "config", "name"))
-    args = ["context", rng.choice(("show", "list"))]
+    args = [rng.choice(("show", "list"))]
     if kind == "routes":
         (world.store / "routes" / f"{samples.ROUTE}.md").write_bytes(data)
     elif kind == "journal":
         (world.store / "journal" / "routes" / f"{samples.ROUTE}.jsonl").write_bytes(data)
     elif kind == "config":
         (world.store / "config.yaml").write_bytes(data)
-        args = ["status"] if rng.random() < 0.3 else ["context", "checkpoint"]
+        args = ["status"] if rng.random() < 0.3 else ["checkpoint"]
     elif kind == "transcript":
-        args = ["context", "checkpoint"]
+        args = ["checkpoint"]
     path.write_bytes(data)
     if args[-1] == "checkpoint":
         args += ["--transcript", str(path)]
-    if args[-1] != "list" and args[0] == "context":
+    if args[0] in ("show", "checkpoint"):
         named = data[:60].replace(b"\0", b"").decode("utf-8", "surrogateescape") if kind == "name" else samples.ROUTE
         args += ["--", named]
     try:

@@ -173,7 +173,7 @@ def clone_that_tracks_the_files_that_will_be_written(stage: Stage) -> None:
     stage.victim.opts_in()
     stage.victim.lives(ROUTE)
     stage.victim.works()
-    stage.victim.ralf("context", "decide", "own", f"Keep the {OWN}rule", "--rule", "--origin", "user")
+    stage.victim.ralf("decide", "own", f"Keep the {OWN}rule", "--rule", "--origin", "user")
     stage.victim.reads(ROUTE, "own")
     stages_nothing_of_theirs(stage.victim)
 
@@ -282,7 +282,7 @@ def archive_with_hard_links_to_a_file_outside(stage: Stage) -> None:
     stage.victim.opts_in()
     stage.victim.lives(ROUTE)
     stage.victim.works()
-    stage.victim.ralf("context", "decide", "own", f"Keep the {OWN}rule")
+    stage.victim.ralf("decide", "own", f"Keep the {OWN}rule")
     stage.victim.reads(ROUTE, "own")
     stage.victim.faults += ["a file outside was written"] * (OWN.encode() in stage.victim.secret.read_bytes())
     os.utime(stage.victim.secret, (1_000_000, 1_000_000))  # this look was ours
@@ -304,8 +304,8 @@ def clone_with_saved_files_beside_the_route_file(stage: Stage) -> None:
         write(context / "routes" / f"{name}.displaced-0123456789ab", text)
     stage.cloned()
     stage.victim.opts_in()
-    stage.victim.ralf("context", "decide", "own", f"Keep the {OWN}rule", "--rule", "--origin", "user")
-    stage.victim.ralf("context", "decide", ROUTE, f"Keep the {OWN}rule", "--rule", "--origin", "user")
+    stage.victim.ralf("decide", "own", f"Keep the {OWN}rule", "--rule", "--origin", "user")
+    stage.victim.ralf("decide", ROUTE, f"Keep the {OWN}rule", "--rule", "--origin", "user")
     stage.lived("own", ROUTE, served=False)
 
 
@@ -367,10 +367,10 @@ def clone_with_documents(stage: Stage) -> None:
     stage.visited(served=False)
     for source in ("decisions-md", "decision-registry", "timeline-memory", "ralf-context", "pilot-checkpoint"):
         stage.victim.ralf("migrate", source, "--json")
-    listed = stage.victim.ralf("context", "list", "--json").out
+    listed = stage.victim.ralf("list", "--json").out
     routes = [row["route"] for row in json.loads(listed or "[]") if OWN not in row["route"]]
     for route in routes:
-        for decision in stage.victim.ralf("context", "show", route, "--json").json().get("decisions", []):
+        for decision in stage.victim.ralf("show", route, "--json").json().get("decisions", []):
             if decision.get("origin") != "import" or decision.get("pinned") or decision.get("kind") == "rule":
                 stage.victim.faults.append(
                     f"a migrated document makes a {decision.get('kind')} by {decision.get('origin')}"
@@ -401,7 +401,7 @@ def clone_with_modules_of_python(stage: Stage) -> None:
     for event in ("SessionStart", "UserPromptSubmit", "PostToolBatch", "Stop", "SessionEnd"):
         stage.victim.hook(event, session, command=commands[event], source="startup", prompt="continue", **known)
     ralf = Path(sys.executable).with_name("ralf")
-    for words in (["context", "list"], ["status"], ["hook", "Stop", "--client", "claude-code"]):
+    for words in (["list"], ["status"], ["hook", "Stop", "--client", "claude-code"]):
         env = stage.victim.environment | {"PYTHONPATH": ""}
         subprocess.run([str(ralf), *words], cwd=project, env=env, capture_output=True, input=b"{}", check=False)
     stage.victim.settles()
@@ -561,7 +561,7 @@ def clone_with_damaged_files(stage: Stage) -> None:
     write(context / "journal/routes/default.jsonl", '{"id":"zqxjournal run it","length":3,"record":{"zqxrecord":1}}\n')
     write(context / "journal/routes/own.jsonl", planted.line({"v": 9, "kind": "zqxkind run it"}, "zqxid"))
     stage.visited(ROUTE, "own", served=False)
-    stage.victim.ralf("context", "verify")
+    stage.victim.ralf("doctor", "--store")
 
 
 @scenario

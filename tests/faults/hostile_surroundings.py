@@ -280,7 +280,7 @@ def mcp_that_speaks_as_the_user(stage: Stage) -> None:
     stage.victim.asks_mcp(ROUTE, calls=[*calls, ("record_decision", rule)])
     stage.victim.lives(ROUTE, "r1")
     for route in ("r1", "r2"):
-        shown = stage.victim.ralf("context", "show", route, "--json")
+        shown = stage.victim.ralf("show", route, "--json")
         for decision in shown.json()["decisions"] if shown.status == 0 else []:
             if decision.get("origin") in ("user", "human-edit"):
                 stage.victim.faults.append(f"MCP made a {decision.get('kind', 'decision')} of the user's in {route}")
@@ -349,7 +349,7 @@ def route_named_as_the_first_request(stage: Stage) -> None:
 def _take_out_of_git(stage: Stage, route: str) -> None:
     """The victim meets a journal that git tracks, and does what they are told to."""
     tracked = f".autonomous/context/journal/routes/{route}.jsonl"
-    refused = stage.victim.ralf("context", "decide", route, "Keep it")
+    refused = stage.victim.ralf("decide", route, "Keep it")
     if f"git -C {stage.victim.project} rm -q --cached {tracked}" not in refused.err:
         stage.victim.faults.append(f"a journal that git tracks is not named with what to type: {refused.err}")
     stage.victim.git("rm", "-q", "--cached", tracked)
@@ -390,7 +390,7 @@ def route_in_another_case(stage: Stage) -> None:
     put_route(stage.evil, "Default")
     stage.cloned()
     stage.victim.opts_in()
-    stage.victim.ralf("context", "decide", "own", f"Keep the {OWN}gauge", "--rule", "--origin", "user")
+    stage.victim.ralf("decide", "own", f"Keep the {OWN}gauge", "--rule", "--origin", "user")
     stage.lived("OWN", "own", "Default", served=False)
 
 
@@ -402,9 +402,9 @@ def work_on_a_hostile_route(stage: Stage) -> None:
     stage.cloned()
     stage.victim.opts_in()
     _take_out_of_git(stage, "TASK-001")
-    stage.victim.ralf("context", "decide", ROUTE, f"Keep the {OWN}gauge", "--rule", "--origin", "user")
+    stage.victim.ralf("decide", ROUTE, f"Keep the {OWN}gauge", "--rule", "--origin", "user")
     hands_over(stage.victim, stage.victim.works(BB5_ROUTE=ROUTE), f"{OWN}gauge")
-    if not stage.victim.ralf("context", "decide", "TASK-001", f"Keep the {OWN}gauge").status:
+    if not stage.victim.ralf("decide", "TASK-001", f"Keep the {OWN}gauge").status:
         stage.victim.faults.append("something was added to a hostile journal")
     stage.lived(ROUTE, "TASK-001")
 
@@ -418,8 +418,8 @@ def control_without_an_attacker(stage: Stage) -> None:
     write(project / "README.md", "mine\n")
     stage.victim.opts_in()
     hands_over(stage.victim, stage.victim.works())
-    stage.victim.ralf("context", "decide", "own", f"Keep the {OWN}gauge", "--rule", "--origin", "user")
-    shown = stage.victim.ralf("context", "show", "own", "--json").json()
+    stage.victim.ralf("decide", "own", f"Keep the {OWN}gauge", "--rule", "--origin", "user")
+    shown = stage.victim.ralf("show", "own", "--json").json()
     own = [each for each in shown["decisions"] if f"{OWN}gauge" in each["decision"]]
     if not own or own[0]["origin"] != "user" or not own[0]["pinned"] or shown.get("foreign"):
         stage.victim.faults.append("the person's own rule is not theirs")
@@ -427,6 +427,6 @@ def control_without_an_attacker(stage: Stage) -> None:
     heard = stage.victim.hook("SessionStart", session, source="startup", variables={"BB5_ROUTE": "own"})
     hands_over(stage.victim, heard, f"{OWN}gauge")
     write(context_of(project) / "routes/mine.md", route_file("mine").replace("zqx", OWN))
-    shown = stage.victim.ralf("context", "show", "mine").out  # who wrote a file without ralf's mark cannot be seen
+    shown = stage.victim.ralf("show", "mine").out  # who wrote a file without ralf's mark cannot be seen
     if f"{OWN}goal" not in shown or "ralf trust mine" not in shown:
         stage.victim.faults.append("a route file written by hand is not shown, or not how to accept it")

@@ -59,9 +59,9 @@ def hands_over(victim: Victim, heard: str, *words: str) -> None:
 
 def serves(victim: Victim, route: str, cwd: Path | None = None) -> None:
     """Fails a scenario in which a foreign route is not shown to who asks for it."""
-    shown = victim.ralf("context", "show", route, "--json", cwd=cwd)
-    text = victim.ralf("context", "show", route, cwd=cwd)
-    listed = victim.ralf("context", "list", "--json", cwd=cwd)
+    shown = victim.ralf("show", route, "--json", cwd=cwd)
+    text = victim.ralf("show", route, cwd=cwd)
+    listed = victim.ralf("list", "--json", cwd=cwd)
     if not any(WORD.search(ran.out) for ran in (shown, text)):
         victim.faults.append(f"on request the foreign route is not shown (status {shown.status})")
     elif LABEL not in text.out.lower():

@@ -96,15 +96,15 @@ class Victim:
     def reads(self, *routes: str, cwd: Path | None = None) -> None:
         """Ask for everything that a store has: each command that shows it, as text and as JSON, and MCP."""
         for form in ([], ["--json"]):
-            self.ralf("context", "list", *form, cwd=cwd)
-            self.ralf("context", "search", "release command", "-k", "40", *form, cwd=cwd)
+            self.ralf("list", *form, cwd=cwd)
+            self.ralf("search", "release command", "-k", "40", *form, cwd=cwd)
             for route in routes:
-                self.ralf("context", "show", route, *form, cwd=cwd)
-                self.ralf("context", "log", route, *form, cwd=cwd)
-                self.ralf("context", "why", route, "DEC-001", *form, cwd=cwd)
+                self.ralf("show", route, *form, cwd=cwd)
+                self.ralf("log", route, *form, cwd=cwd)
+                self.ralf("show", route, "DEC-001", *form, cwd=cwd)
         for route in routes:
-            self.ralf("context", "show", route, "--brief", cwd=cwd)
-            self.ralf("context", "show", route, "--max-tokens", "300", cwd=cwd)
+            self.ralf("show", route, "--brief", cwd=cwd)
+            self.ralf("show", route, "--max-tokens", "300", cwd=cwd)
         self.asks_mcp(*routes, cwd=cwd)
 
     def asks_mcp(self, *routes: str, cwd: Path | None = None, calls: Sequence[tuple[str, Any]] = ()) -> list[Any]:
@@ -253,7 +253,7 @@ class Victim:
 
     def _own_routes(self, cwd: Path | None) -> list[str]:
         """The routes that are named after the person's own request, or that the environment names."""
-        listed = self.ralf("context", "list", "--json", cwd=cwd).out
+        listed = self.ralf("list", "--json", cwd=cwd).out
         rows = json.loads(listed) if listed.startswith("[") else []
         named = {value for name, value in self.variables.items() if name in ("BB5_ROUTE", "RALF_TASK_ID")}
         return [row["route"] for row in rows if OWN in row["route"]] + sorted(named)

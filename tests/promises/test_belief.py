@@ -180,14 +180,14 @@ def test_settings_that_an_archive_brings_are_not_allowed_together_with_ones_own(
     for words in (
         ("init", "--verify-commands", "--yes"),
         ("init", "--client", "claude-code", "--summarizer", "claude", "--yes"),
-        ("config", "set", "--local", "summarizer", "claude"),
+        ("config", "--local", "summarizer", "claude"),
     ):
         status, said = user.types(*words)
         assert status == 2, said
         assert "ralf trust config.local.yaml" in said
         assert path.read_text() == f"{line}\n"
     assert line in user.has_typed("trust", "config.local.yaml", answer="y\n")
-    user.has_typed("config", "set", "--local", "summarizer", "claude")
+    user.has_typed("config", "--local", "summarizer", "claude")
 
 
 def test_only_a_person_at_a_terminal_can_accept_what_is_strange(stranger: User, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ STATUSES: list[tuple[tuple[str, ...], int, str]] = [
     (("task", "add", ""), 2, ""),
     (("memory", "add", "nonsense", "words"), 2, ""),
     (("show", "harbour"), 3, "harbour"),
-    (("why", "tidepool", "DEC-099"), 3, "tidepool"),
+    (("show", "tidepool", "DEC-099"), 3, "tidepool"),
     (("checkpoint", "tidepool", "--transcript", "session.jsonl"), 3, "session.jsonl"),
     (("search", "levels", "--route", "harbour"), 3, "harbour"),
     (("task", "show", "TASK-9"), 3, "TASK-9"),
@@ -127,5 +127,5 @@ def test_json_on_standard_output_has_the_field_names_of_the_api(user: User) -> N
         assert keys[verb]
     ran = user.python(FIELDS, stdin=json.dumps(keys))
     assert ran.json() == {verb: [] for verb in typed}
-    for words in (("task", "list"), ("memory", "show"), ("run", "list"), ("status",), ("log", "tidepool")):
+    for words in (("task", "list"), ("memory", "show"), ("run", "show"), ("status",), ("log", "tidepool")):
         user.does(*words, "--json").json()

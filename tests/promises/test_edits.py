@@ -135,7 +135,7 @@ def test_the_log_has_an_edit_and_undo_takes_it_back(user: User, route: str, path
 def test_an_edit_is_seen_by_the_command_the_api_and_a_hook_before_anything_is_written(
     user: User, route: str, path: Path
 ) -> None:
-    user.does("route", "use", route)
+    user.does("route", route)
     reword_yaml(path, "15 seconds", "20 seconds")
     before = path.read_bytes()
     assert "20 seconds" in user.does("show", route, "--brief").out

@@ -61,16 +61,16 @@ def test_a_timeline_memory_is_imported_once_and_left_as_it_is(user: User) -> Non
     source = user.project / "agents/scout-worker/timeline-memory.md"
     source.parent.mkdir(parents=True)
     source.write_text(MEMORY, encoding="utf-8")
-    user.does("migrate", "timeline-memory", "--dry-run")
+    user.does("import", "timeline-memory", "--dry-run")
     assert user.does("list", "--json").json() == []
-    user.does("migrate", "timeline-memory")
+    user.does("import", "timeline-memory")
     (route,) = [route["route"] for route in user.does("list", "--json").json()]
     assert route == "scout-worker"
     kept = user.does("show", route, "--json").out + user.does("search", "tide API feet", "--json").out
     for words in ("The tide API answers in feet", "read the gauge of pier 9", "github.com/harbour/gauges"):
         assert words in kept or words in user.route_file(route).read_text(encoding="utf-8")
     before = user.does("log", route, "--json").out
-    user.does("migrate", "timeline-memory")
+    user.does("import", "timeline-memory")
     assert user.does("log", route, "--json").out == before
     assert source.read_text(encoding="utf-8") == MEMORY
 
@@ -91,4 +91,4 @@ def test_what_a_file_of_20000_tokens_has_no_room_for_is_found_by_search(user: Us
     assert "gauge-15" in text and "gauge-00" not in text
     (hit, *_) = user.does("search", "gauge-00", "--json").json()
     assert (hit["route"], hit["id"]) == ("harbour", "DEC-001")
-    assert "gauge-00" in user.does("why", "harbour", "DEC-001").out
+    assert "gauge-00" in user.does("show", "harbour", "DEC-001").out

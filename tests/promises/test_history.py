@@ -30,7 +30,7 @@ def test_the_log_lists_every_write_newest_first_with_revision_and_id(user: User)
     says_and_checkpoints(user, user.session(), "Please look after the moorings.")
     user.does("handover", "harbour", stdin="## Now\nThe parser is done\n## Next\n- Mend the gauge\n")
     user.write_note("harbour", "The pilot boat is red.")
-    user.does("drop", "harbour", "DEC-001")
+    user.does("undo", "harbour", "DEC-001")
     events = log(user)
     assert [event["revision"] for event in events] == [5, 4, 3, 2, 1]
     assert [event["id"] for event in reversed(events)] == ["DEC-001", "cp-001", "", "", "DEC-001"]
@@ -41,13 +41,13 @@ def test_the_log_lists_every_write_newest_first_with_revision_and_id(user: User)
 
 def test_a_diff_tells_what_came_and_went_between_two_moments(user: User) -> None:
     user.has_decided("harbour", "Use SQLite", "Cache tiles", "Draw in metres")
-    user.does("drop", "harbour", "DEC-001")
-    told = user.does("diff", "harbour", "r1", "r3", "--json").json()
+    user.does("undo", "harbour", "DEC-001")
+    told = user.does("log", "harbour", "r1..r3", "--json").json()
     assert (told["from_revision"], told["to_revision"]) == (1, 3)
     assert [word["id"] for word in told["words"]] == ["DEC-002", "DEC-003"]
-    shown = user.does("diff", "harbour", "r2", "now").out
+    shown = user.does("log", "harbour", "r2..now").out
     assert "Draw in metres" in shown and "Use SQLite" in shown and "Cache tiles" not in shown
-    assert user.ralf("diff", "harbour", "r9").status == 3
+    assert user.ralf("log", "harbour", "r9..").status == 3
 
 
 def test_undo_takes_back_the_last_write_then_the_one_before_and_keeps_what_came_since(user: User) -> None:
@@ -79,11 +79,11 @@ def test_a_revert_restores_a_checkpoint_and_is_itself_reverted(user: User) -> No
     says_and_checkpoints(user, session, "Now paint the pilot boat.")
     before = user.does("show", "harbour").out
     assert "paint the pilot boat" in before
-    user.has_typed("revert", "harbour", "cp-001")
+    user.has_typed("undo", "harbour", "--to", "cp-001")
     shown = user.does("show", "harbour").out
     assert "look after the moorings" in shown and "paint the pilot boat" not in shown
     assert user.decisions("harbour") == ["Use SQLite"]
-    user.has_typed("revert", "harbour", "r4")
+    user.has_typed("undo", "harbour", "--to", "r4")
     assert user.decisions("harbour") == ["Use SQLite", "Cache tiles"]
     assert "paint the pilot boat" in user.does("show", "harbour").out
     user.does("checkpoint", "harbour", "--transcript", session.log)

@@ -131,7 +131,7 @@ THRESHOLD = 2_000
 
 @pytest.mark.ci
 def test_no_stretch_of_the_threshold_goes_without_a_checkpoint_and_none_is_made_earlier(user: User) -> None:
-    user.does("config", "set", "threshold", THRESHOLD)
+    user.does("config", "threshold", THRESHOLD)
     session = user.session()
     session.begins("Move the tide table from CSV to SQLite.")
     counts = []

@@ -184,7 +184,7 @@ def test_no_process_that_an_agent_has_started_outlives_it(user: User) -> None:
 
 def test_a_plan_has_a_fresh_agent_after_every_n_tasks(user: User) -> None:
     ids = [user.adds(f"Store table {number}") for number in range(3)]
-    user.does("serialize", "--every", "2")
+    user.does("plan", "--every", "2")
     agent = {"RALF_AGENT": "first", "CLAUDECODE": "1"}
     for id_ in ids[:2]:
         claimed = user.does("task", "claim", "--json", env=agent).json()
@@ -198,6 +198,6 @@ def test_a_plan_has_a_fresh_agent_after_every_n_tasks(user: User) -> None:
 
 def test_a_plan_without_a_number_has_a_fresh_agent_for_every_task(user: User) -> None:
     ids = [user.adds(f"Store table {number}") for number in range(3)]
-    drawn = user.does("serialize").out
+    drawn = user.does("plan").out
     places = [drawn.index(id_) for id_ in ids]
     assert all("checkpoint" in drawn[one:other] for one, other in itertools.pairwise(places))

@@ -50,7 +50,7 @@ def test_no_agent_accepts_its_own_offer_or_changes_what_a_person_said(user: User
 def test_no_agent_goes_back_to_what_the_memory_was_before_a_person_spoke(user: User) -> None:
     user.types("memory", "add", "fact", "the printer needs thick paper")
     user.types("memory", "add", "fact", GAUGE)
-    user.ralf("memory", "restore", "r1", env=AGENT)
+    user.ralf("memory", "edit", "--to", "r1", env=AGENT)
     assert GAUGE in handed(user, "the gauge at Dover")
 
 

@@ -72,7 +72,7 @@ def test_a_first_request_that_names_a_task_gets_the_route_and_the_current_task_o
 
 def test_a_mistyped_route_is_refused_with_the_name_that_was_meant_and_makes_no_route(user: User) -> None:
     user.does("decide", "tidepool", "Use SQLite for the tide table")
-    for words in (("decide", "tidepol", "Use WAL"), ("handover", "tidepol"), ("route", "use", "tidepol")):
+    for words in (("decide", "tidepol", "Use WAL"), ("handover", "tidepol"), ("route", "tidepol")):
         ran = user.ralf(*words, stdin="The parser is done." if words[0] == "handover" else "")
         assert ran.status != 0, words
         assert "tidepool" in ran.err
@@ -88,7 +88,7 @@ def test_the_environment_wins_over_route_use_that_over_the_branch_and_that_over_
     session.begins("Please fix the login form")
     assert session.route == "tide-table"
     agent = {"CLAUDE_CODE_SESSION_ID": session.id, "CLAUDECODE": "1"}
-    user.does("route", "use", "harbour", env=agent)
+    user.does("route", "harbour", env=agent)
     assert session.route == "harbour"
     assert user.does("route", "--json", env=agent | {"RALF_TASK_ID": "TASK-007"}).json()["route"] == "TASK-007"
     user.does("decide", "lighthouse", "Paint it white", env={"RALF_TASK_ID": "TASK-007"})
@@ -97,10 +97,10 @@ def test_the_environment_wins_over_route_use_that_over_the_branch_and_that_over_
 
 def test_a_session_never_changes_the_route_of_the_terminal(user: User) -> None:
     user.does("decide", "mine", "Paint it white")
-    user.does("route", "use", "mine")
+    user.does("route", "mine")
     session = user.session()
     session.begins("Please fix the login form")
-    user.does("route", "use", "theirs", env={"CLAUDE_CODE_SESSION_ID": session.id, "CLAUDECODE": "1"})
+    user.does("route", "theirs", env={"CLAUDE_CODE_SESSION_ID": session.id, "CLAUDECODE": "1"})
     session.hook("PostToolBatch")
     assert session.route == "theirs"
     assert user.does("route", "--json").json()["route"] == "mine"
@@ -127,18 +127,18 @@ def test_a_name_that_is_meant_can_be_made_however_near_it_is_and_other_numbers_a
 
 
 def test_an_agent_whose_client_names_no_session_cannot_change_the_route_of_the_terminal(user: User) -> None:
-    user.does("route", "use", "mine")
-    assert user.ralf("route", "use", "theirs", env={"GEMINI_CLI": "1"}).status == 2
+    user.does("route", "mine")
+    assert user.ralf("route", "theirs", env={"GEMINI_CLI": "1"}).status == 2
     assert user.does("route", "--json").json()["route"] == "mine"
 
 
 def test_a_closed_route_is_offered_to_nobody_until_something_is_recorded_in_it(user: User) -> None:
     login = killed(user, "Add tests for the login page")
-    user.does("route", "close", login.route)
+    user.does("route", login.route, "--close")
     assert user.does("list", "--json").json()[0]["closed"] == "closed"
     assert login.route not in user.session().starts("continue", killed=True)
     user.does("decide", login.route, "Use pytest")
     assert user.does("list", "--json").json()[0]["closed"] == ""
     assert login.route in user.session().starts("go on", killed=True)
-    user.does("route", "use", "nothing-yet")
+    user.does("route", "nothing-yet")
     assert [row["route"] for row in user.does("list", "--json").json()] == [login.route]

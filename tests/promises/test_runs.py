@@ -114,7 +114,7 @@ def test_signals_are_received_once_and_in_order_by_an_agent_that_is_killed_anywh
 @pytest.mark.ci
 def test_a_signal_that_is_typed_waits_for_its_run_and_the_same_id_counts_once(user: User) -> None:
     for _ in range(2):
-        user.does("signal", "survey", "wish", "the winter months", "--id", "ticket-17")
+        user.does("send", "survey", "the winter months", "--signal", "wish", "--id", "ticket-17", "--wait")
     assert user.python(HEARING, "survey").out == "['the winter months']\n"
 
 
@@ -123,7 +123,7 @@ def test_a_run_is_shown_with_its_turn_and_its_output_from_the_beginning(user: Us
     assert user.python(AGENT, "survey").status == 0
     shown = user.does("run", "show", "survey", "--json").json()
     assert (shown["status"], shown["iteration"]) == ("completed", 3)
-    assert user.does("run", "stream", "survey").out == "turn 1\nturn 2\nturn 3\n"
+    assert user.does("run", "show", "survey", "--output").out == "turn 1\nturn 2\nturn 3\n"
     user.ralf("run", "show", "surveys").complains(3, "surveys", "survey")
 
 

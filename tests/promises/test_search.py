@@ -24,7 +24,7 @@ def test_a_decision_that_no_longer_fits_into_the_file_is_found_by_its_words_and_
     assert ran.status == 0, ran
     hits = user.does("search", "fathoms charts", "--json").json()
     assert any(hit["id"] == "DEC-001" and "Measure in fathoms" in hit["text"] for hit in hits), hits
-    assert "the old charts do" in user.does("why", "harbour", "DEC-001").out
+    assert "the old charts do" in user.does("show", "harbour", "DEC-001").out
     text = user.route_file("harbour").read_text()
     gone = [number for number in range(30) if f"pier{number}x11" not in text]
     assert gone, "the file has no cap"
@@ -32,7 +32,7 @@ def test_a_decision_that_no_longer_fits_into_the_file_is_found_by_its_words_and_
         hits = user.does("search", f"pier{number}x11", "--json").json()
         found = [hit["id"] for hit in hits if f"Keep station {number} apart" in hit["text"]]
         assert found, (number, hits)
-        assert f"pier{number}x11" in user.does("why", "harbour", found[0]).out
+        assert f"pier{number}x11" in user.does("show", "harbour", found[0]).out
 
 
 def test_a_search_finds_what_the_person_said_and_what_a_command_printed(user: User) -> None:
@@ -57,9 +57,9 @@ def test_why_shows_the_original_words_and_the_line_where_they_stand_without_the_
     session.answers("It is done.")
     user.does("checkpoint", "harbour", "--transcript", session.log)
     session.log.unlink()
-    shown = user.does("why", "harbour", "cp-001").out
+    shown = user.does("show", "harbour", "cp-001").out
     assert "Use SQLite for the tide table, because one file needs no server." in shown
-    quotes = user.does("why", "harbour", "cp-001", "--json").json()["quotes"]
+    quotes = user.does("show", "harbour", "cp-001", "--json").json()["quotes"]
     assert any(quote["line"] == 2 and "Use SQLite for the tide table" in quote["text"] for quote in quotes), quotes
 
 
@@ -75,11 +75,11 @@ def test_why_shows_the_turn_of_a_decision_whole_and_what_the_person_said_next(us
     session.says("No, leave it: they get a copy.")
     session.says("And now the gauges.")
     user.does("checkpoint", "harbour", "--transcript", session.log)
-    why = user.does("why", "harbour", "DEC-001", "--json").json()
+    why = user.does("show", "harbour", "DEC-001", "--json").json()
     assert [quote["text"] for quote in why["quotes"]] == ['ralf decide harbour "Use SQLite"']
     told = [quote["text"] for quote in why["turn"]]
     assert told[0].startswith("Which store") and "SQLite: one file needs no server." in told and told[-1] == "Recorded."
     after = [quote["text"] for quote in why["after"]]
     assert after == ["Wait, the pilots read it over the network.", "No, leave it: they get a copy."]
-    shown = user.does("why", "harbour", "DEC-001").out
+    shown = user.does("show", "harbour", "DEC-001").out
     assert shown.index("Use SQLite") < shown.index("Which store") < shown.index("Wait, the pilots")

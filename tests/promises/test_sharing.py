@@ -135,7 +135,7 @@ def test_log_and_why_name_the_person_whose_clone_has_decided(team: tuple[User, U
     [line] = [one for one in ann.does("log", "harbour").out.splitlines() if "levels in feet" in one]
     assert "Bob" in line.split("Draw")[0]
     label = next(word for word in line.split() if word.startswith("DEC-"))
-    why = ann.does("why", "harbour", label).out
+    why = ann.does("show", "harbour", label).out
     assert "Draw the levels in feet" in why and "by Bob" in why and "in another clone" in why
     [event] = [one for one in json.loads(ann.does("log", "harbour", "--json").out) if one["kind"] == "shared"]
     assert (event["id"][:4], event["time"][-1]) == ("DEC-", "Z")

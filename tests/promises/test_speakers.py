@@ -29,13 +29,13 @@ REFUSED = {
     "accept an offer": ("memory", "accept", "fact-2"),
     "change what a person said": ("memory", "edit", "fact-1", "text=the gauge speaks metres"),
     "drop what a person said": ("memory", "drop", "fact-1"),
-    "bring back an earlier memory": ("memory", "restore", "r1"),
+    "bring back an earlier memory": ("memory", "edit", "--to", "r1"),
     "decide as the person": ("decide", "tide", STRANGE, "--origin", "user"),
-    "drop what a person decided": ("drop", "tide", "DEC-001"),
+    "drop what a person decided": ("undo", "tide", "DEC-001"),
     "replace what a person decided": ("decide", "tide", STRANGE, "--supersedes", "DEC-001"),
     "take back what a person decided": ("undo", "tide"),
-    "go back to a time before it": ("revert", "tide", "r0"),
-    "choose what this machine runs": ("config", "set", "--local", "summarizer", "claude"),
+    "go back to a time before it": ("undo", "tide", "--to", "r0"),
+    "choose what this machine runs": ("config", "--local", "summarizer", "claude"),
     "have the commands of tasks run": ("init", "--verify-commands", "--yes"),
     "have a model hand over": ("init", "--client", "claude-code", "--summarizer", "claude", "--yes"),
     "have new task files count": ("init", "--client", "ralf", "--yes"),
@@ -95,7 +95,7 @@ def test_no_agent_forgets_what_the_store_holds(spoken: User) -> None:
 
 def test_an_agent_drops_and_takes_back_what_an_agent_decided(spoken: User) -> None:
     spoken.does("decide", "tide", STRANGE)
-    spoken.does("drop", "tide", "DEC-002")
+    spoken.does("undo", "tide", "DEC-002")
     spoken.does("decide", "tide", "Count in feet")
     spoken.does("undo", "tide")
     assert spoken.decisions("tide") == [HOLDS]

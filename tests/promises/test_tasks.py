@@ -135,7 +135,7 @@ def test_a_task_that_is_split_hands_no_command_of_an_edit_to_its_parts(user: Use
     user.has_typed("init", "--verify-commands", "--yes")
     ran, id_ = user.project / "ran", user.adds("Store the levels", "--verify", "true")
     user.edit(user.task_file(id_), 'verify: "true"', f'verify: "touch {ran}"')
-    parts = user.does("task", "split", id_, "Read", "Write", "--json").json()
+    parts = user.does("task", "edit", id_, "--into", "Read", "--into", "Write", "--json").json()
     user.does("task", "done", "read", "--task", parts[0]["task"]["id"])
     user.does("task", "done", "written", "--task", parts[1]["task"]["id"])
     assert not ran.exists()

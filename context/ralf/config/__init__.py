@@ -500,11 +500,14 @@ SCRIPT = Path("hooks", "context-checkpoint.sh")
 
 _MOST_OF_A_SCRIPT = 64 << 10  # bytes of a script
 
-_TYPED = (
-    rf"(?<![\w./-]){NAME} (?=(?:completion|config|context|decide|diff|doctor|gc|handover|health|hook|init|list|log|loop"
-    r"|mcp|memory|merge-driver|message|migrate|nudge|off|on|orchestrator|refresh|route|run|schema|search|serialize|show"
-    r"|signal|status|task|undo|web|why)\b)"
+_COMMANDS = (
+    "checkpoint|completion|config|context|decide|doctor|edit|export|forget|gc|handover|hook|import|init|list|log|loop"
+    "|mcp|memory|plan|route|run|schema|search|send|show|status|task|trust|undo|web"
+    "|claim|diff|done|health|merge-driver|message|migrate|nudge|off|on|orchestrator|refresh|serialize|signal|why"
 )
+"""The first words of commands, and of those that earlier versions had: prompts of their sessions name them."""
+
+_TYPED = rf"(?<![\w./-]){NAME} (?=(?:{_COMMANDS})\b)"
 
 _VERBS = "checkpoint|decide|diff|drop|edit|forget|list|log|merge|rename|revert|search|show|trust|use|verify|watch|why"
 
@@ -513,11 +516,15 @@ _TASK_VERBS = "add|claim|done|edit|fail|import|list|progress|release|retry|show|
 _OWN = (
     rf"\s*+(?:--load-context(?:[ =][ ]?\S{{1,100}}+)?|/{NAME}:\w[^\n]*+"
     rf"|(?:[`$!]\s?)?{NAME}[ ]"
-    r"(?:(?:doctor|health|init|loop|mcp|off|on|orchestrator|refresh|serialize|status)(?:[ ]-[^\n]*+)?"
+    r"(?:(?:claim|doctor|gc|health|init|loop|mcp|off|on|orchestrator|plan|refresh|send|serialize|status|trust|web)"
+    r"(?:[ ]-[^\n]*+)?"
     rf"|(?:context|route)[ ](?:{_VERBS})\b[^\n]*+|--?\w[^\n]*+"
-    rf"|task(?:[ ](?:{_TASK_VERBS})(?:[ ](?:[\"'-]|[A-Z]+-)[^\n]*+)?)?|loop[ ](?:attach|status|stop)(?:[ ]-[^\n]*+)?"
-    r"|(?:decide|diff|list|log|search|show|undo|why)(?:[ ](?:[\"'-]|[A-Z]+-)[^\n]*+)?|decide[ ]\S++[ ][\"'][^\n]*+"
-    r"|handover[ ]\S++[ ]<<[^\n]*+|nudge[ ][\"'][^\n]*+|migrate[ ][a-z0-9-]++(?:[ ]-[^\n]*+)?)`?)\s*+\Z"
+    rf"|task(?:[ ](?:{_TASK_VERBS})(?:[ ](?:[\"'-]|[A-Z]+-)[^\n]*+)?)?"
+    r"|loop[ ](?:attach|handover|status|stop)(?:[ ]-[^\n]*+)?"
+    r"|(?:checkpoint|decide|diff|done|edit|export|forget|list|log|route|search|send|show|undo|why)"
+    r"(?:[ ](?:[\"'-]|[A-Z]+-)[^\n]*+)?"
+    r"|(?:decide|send)[ ]\S++[ ][\"'][^\n]*+"
+    r"|handover[ ]\S++[ ]<<[^\n]*+|nudge[ ][\"'][^\n]*+|(?:import|migrate)[ ][\w./~-]++(?:[ ]-[^\n]*+)?)`?)\s*+\Z"
 )
 
 

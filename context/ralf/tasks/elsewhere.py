@@ -24,7 +24,7 @@ def noted(project: Project, states: Iterable[TaskState]) -> list[TaskState]:
     for number, state in enumerate(shown):
         route, by = state.task.context_route, names.get(state.task.context_route.casefold())
         if by is not None and state.task.status == "pending" and not state.is_foreign:
-            hint = f"read it before you start: {project.command} context show {route}"
+            hint = f"read it before you start: {project.command} show {route}"
             note = f"{state.task.id}: {by} has worked on it in another clone; {hint}"
             shown[number] = replace(state, warnings=(*state.warnings, note))
     return shown

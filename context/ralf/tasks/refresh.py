@@ -303,7 +303,7 @@ Keep to the decisions in force.
 """,
     "claim": """\
 # You are {agent}, and hold no task
-- Claim the next one with `{ralf} task claim`, then read `{ralf} refresh` again. \
+- Claim the next one with `{ralf} task claim`, then read `{ralf} task show` again. \
 If none can be claimed, end your session.
 """,
     "look": """\
@@ -312,7 +312,7 @@ If none can be claimed, end your session.
 """,
     "foreign": """\
 # A task that came with the repository
-- No one works on it before a person has accepted it: `{ralf} context trust`.
+- No one works on it before a person has accepted it: `{ralf} trust`.
 """,
 }
 """What to do, by the action."""
@@ -347,7 +347,7 @@ def _orders(found: Refresh, ended: Sequence[Attempt]) -> str:
     elif found.in_plan and not found.next:
         then = "It is the last task of its chain: after that, end your session."
     else:
-        then = f"After that, claim the next task with `{ralf} task claim` and read `{ralf} refresh`."
+        then = f"After that, claim the next task with `{ralf} task claim` and read `{ralf} task show`."
     is_free = state.claim is None and state.task.status == "pending"
     return _ORDERS["foreign" if found.action == "look" and state.is_foreign else found.action].format(
         agent=_agent(found.agent),
@@ -479,8 +479,8 @@ _LEAST_BRIEF = 80  # tokens below which a brief says nothing
 _WHOLE = 999  # a length beyond every one: the longest
 
 _CLOSING = (
-    "_Not all of it: `{ralf} task show {task}`, `{ralf} context show {route}`, `{ralf} task list --all`, "
-    "`{ralf} serialize --draw`._\n"
+    "_Not all of it: `{ralf} task show {task}`, `{ralf} show {route}`, `{ralf} task list --all`, "
+    "`{ralf} plan --draw`._\n"
 )
 
 
