@@ -112,7 +112,9 @@ def test_all_of_a_memory_that_is_handed_over_is_fenced_and_what_a_person_said_is
     ralf.api.remember(
         "trap", "npm test", error="ECONNREFUSED at the tides", resolution="up", origin="person", root=made
     )
-    said = storekit.process("memory", "show", "--for", "the tides", cwd=made, way=storekit.PLAIN).out
+    shown = ("memory", "show", "--for", "the tides")
+    assert outside(plain := storekit.process(*shown, cwd=made, way=storekit.PLAIN).out) == plain  # for a script
+    said = storekit.process(*shown, cwd=made, way=storekit.PLAIN, CLAUDECODE="1").out
     assert "indent: tabs (the person)" in said
     assert "ECONNREFUSED" in said
     assert "indent" not in outside(said)

@@ -100,7 +100,7 @@ def test_the_command_reads_markdown_or_a_file_and_answers_in_one_line(
         return ralf_("handover", "tide", *more)
 
     ran = given(b"## Now\na\xff\0b\n")
-    assert ran.status == 0 and "\ntide: now\n" in ran.out
+    assert ran.status == 0 and ran.out == "tide: now\n"
     (tmp_path / "notes.md").write_text(MARKDOWN)
     assert "tide: now, 2 next" in given(b"", str(tmp_path / "notes.md")).out
     assert (given(b"", str(tmp_path / "none.md")).status, given(b" \n").status) == (3, 2)

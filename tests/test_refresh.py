@@ -199,7 +199,7 @@ def test_a_person_reads_the_same_without_the_fences(project: Path, kept: Kept) -
 
 def test_whoever_has_a_task_is_told_the_commands_to_type(project: Path, kept: Kept) -> None:
     text = told(project, kept).render()
-    for command in ("task progress ", "task done ", "task fail ", "task claim`", "refresh`"):
+    for command in ("task progress ", "task done ", "task fail ", "task claim`", "task show`"):
         assert f"`ralf {command}" in text
     assert "handover" not in text
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import wraps
@@ -188,13 +187,13 @@ def _show_for(task: str, project: Project, agent: str, *, as_json: bool) -> None
     from ralf.memory.selection import get_memory
     from ralf.text.cleaning import OWN_OUTPUT
     from ralf_cli import markdown
-    from ralf_cli.output import emit_json, fields_of, say
+    from ralf_cli.output import emit_json, fields_of, is_read_by_an_agent, say
 
     found = get_memory(task, agent=agent, root=project.root)
     if as_json:
         listed = [fields_of(item) | {"confidence": item.confidence} for item in found.items]
         emit_json(fields_of(found) | {"items": listed})
-    elif found.text and sys.stdout.isatty():
+    elif found.text and not is_read_by_an_agent():
         markdown.show("".join(line for line in found.text.splitlines(keepends=True) if OWN_OUTPUT not in line))
     elif found.text:
         click.echo(found.text, nl=False)

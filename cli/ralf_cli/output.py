@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ralf import environment
 from ralf_cli.tables import aligned, as_json, bounded, cell
 from ralf_cli.terminal import typed
 
@@ -24,12 +25,17 @@ def emit_json(value: Any) -> None:
     click.echo(as_json(value))
 
 
+def is_read_by_an_agent() -> bool:
+    """Whether what is printed is read in the shell of a client or a loop, and not at a terminal."""
+    return environment.is_agent() and not sys.stdout.isatty()
+
+
 @contextmanager
 def handed_over() -> Iterator[None]:
-    """What is printed within goes to stdout as it is on a terminal, and in a fence in a pipe, where an agent reads: the
-    part that was printed before an error, too. Within another such block: as that says.
+    """What is printed within goes to stdout in a fence where an agent reads, the part that was printed before an error,
+    too; as it is for a person and a script. Within another such block: as that says.
     """
-    if sys.stdout.isatty() or isinstance(sys.stdout, StringIO):
+    if not is_read_by_an_agent() or isinstance(sys.stdout, StringIO):
         yield
         return
     from ralf.text.cleaning import fenced, shown

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, NoReturn
 
+from ralf import environment
 from ralf.errors import RalfError
 from ralf_cli import answers, tables
 from ralf_integrations.hooks import instant
@@ -195,12 +196,11 @@ def _say(lines: Iterable[str]) -> None:
 def _list(options: _Options, root: str | None) -> str:
     import ralf
     from ralf import project, routing
-    from ralf.text.cleaning import fenced, shown
 
     routes = ralf.list_routes(root=root)
     if any(route.damage for route in routes) or not routes or routing.strays(project.find(root)):
         return ""
-    return fenced(shown(tables.aligned(tables.HEADINGS, map(tables.cells, routes), tables.RIGHT) + "\n"))
+    return _for_reader(tables.aligned(tables.HEADINGS, map(tables.cells, routes), tables.RIGHT) + "\n")
 
 
 def _show(options: _Options, root: str | None) -> str:
@@ -208,14 +208,15 @@ def _show(options: _Options, root: str | None) -> str:
 
     context = ralf.get_context(options[""], root=root)
     most = options.get("--max-tokens")
-    return "" if context.warnings else context.render(None if most is None else int(most), fenced=True)
+    if context.warnings:
+        return ""
+    return context.render(None if most is None else int(most), fenced=environment.is_agent())
 
 
 def _decide(options: _Options, root: str | None) -> str:
     import ralf
     from ralf import project as projects, routing
     from ralf.route.load import load_state
-    from ralf.text.cleaning import fenced, shown
     from ralf_cli.person import author
 
     route, project = options[""], projects.find(root)
@@ -231,7 +232,7 @@ def _decide(options: _Options, root: str | None) -> str:
         root=project,
         warn=lambda warning: _say([_typed(f"warning: {warning}", root)]),
     )
-    text = fenced(shown(f"{route}: {decision.id}: {tables.echoed(decision.decision)}\n"))
+    text = _for_reader(f"{route}: {decision.id}: {tables.echoed(decision.decision)}\n")
     state = load_state(project, route)
     if state is None or not state.context.warnings:
         return text
@@ -243,9 +244,10 @@ def _decide(options: _Options, root: str | None) -> str:
 
 
 def _memory_for(options: _Options, root: str | None) -> str:
-    from ralf import environment
     from ralf.memory.selection import get_memory
 
+    if not environment.is_agent():  # without the fence, which `ralf_cli.memory` takes away
+        return ""
     return get_memory(options[_FOR], agent=environment.memory_name(), root=root).text
 
 
@@ -257,11 +259,10 @@ def _refresh(options: _Options, root: str | None) -> str:
     found = refresh.refresh(task=options.get("--task"), max_tokens=most, root=root)
     if found.warnings:
         return ""
-    return _json(found.to_json()) if _JSON in options else found.render()
+    return _json(found.to_json()) if _JSON in options else found.render(fenced=environment.is_agent())
 
 
 def _list_tasks(options: _Options, root: str | None) -> str:
-    from ralf.text.cleaning import fenced, shown
     from ralf_cli.tasktext import as_json, listed, more, tasks_of, warnings_of
 
     found = tasks_of(role=options.get("--role"), root=root)
@@ -271,18 +272,17 @@ def _list_tasks(options: _Options, root: str | None) -> str:
         _say([more(found, _ralf(root))])
     if _JSON in options:
         return _json([as_json(state) for state in found.tasks])
-    return fenced(shown(listed(found.tasks)))
+    return _for_reader(listed(found.tasks))
 
 
 def _show_task(options: _Options, root: str | None) -> str:
     from ralf.tasks import store
-    from ralf.text.cleaning import fenced, shown
     from ralf_cli.tasktext import as_json, full
 
     state = store.get(options[""], root=root)
     if state.warnings:
         return ""
-    return _json(as_json(state)) if _JSON in options else fenced(shown(full(state, root)))
+    return _json(as_json(state)) if _JSON in options else _for_reader(full(state, root))
 
 
 def _claim(options: _Options, root: str | None) -> str:
@@ -313,11 +313,17 @@ def _done(options: _Options, root: str | None) -> str:
 
 def _told(options: _Options, state: TaskState, text: str) -> str:
     """What is printed of a task after a write; its warnings are said."""
-    from ralf.text.cleaning import fenced, shown
     from ralf_cli.tasktext import as_json
 
     _say(f"warning: {warning}" for warning in state.warnings)
-    return _json(as_json(state)) if _JSON in options else fenced(shown(text))
+    return _json(as_json(state)) if _JSON in options else _for_reader(text)
+
+
+def _for_reader(text: str) -> str:
+    """A text as an agent reads it, in the fence; as it is for a script."""
+    from ralf.text.cleaning import fenced, shown
+
+    return fenced(shown(text)) if environment.is_agent() else shown(text)
 
 
 def _json(value: object) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
@@ -222,9 +221,9 @@ def _emit_text(
 ) -> None:
     """Print a context; nothing, and why on stderr, where nothing of it has room."""
     from ralf_cli import markdown
-    from ralf_cli.output import say
+    from ralf_cli.output import is_read_by_an_agent, say
 
-    fenced = not sys.stdout.isatty()  # in a pipe: an agent
+    fenced = is_read_by_an_agent()
     text = context.render(budget, query=query, section=section, fenced=fenced)
     markdown.show(text, plain=plain)
     if text or budget is None:

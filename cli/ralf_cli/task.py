@@ -160,7 +160,7 @@ def _show_fresh(id_: str | None, max_tokens: int, root: str | None, *, plain: bo
     """Show what a fresh agent reads first; `id_` None: of the task that it holds."""
     from ralf.tasks import refresh as refreshing
     from ralf_cli import markdown
-    from ralf_cli.output import emit_json, say
+    from ralf_cli.output import emit_json, is_read_by_an_agent, say
 
     found = refreshing.refresh(task=id_, max_tokens=max_tokens, root=root)
     for warning in found.warnings:
@@ -168,7 +168,7 @@ def _show_fresh(id_: str | None, max_tokens: int, root: str | None, *, plain: bo
     if as_json:
         emit_json(found.to_json())
         return
-    text = found.render(fenced=not sys.stdout.isatty())
+    text = found.render(fenced=is_read_by_an_agent())
     markdown.show(text, plain=plain)
     if not text:
         say(f"{max_tokens} tokens are too few for a line of it: try --max-tokens {REFRESH_TOKENS}")
