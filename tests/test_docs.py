@@ -16,6 +16,8 @@ import storekit
 from ralf import config, model
 from ralf.config import local_config, settings
 from ralf.route.fold import _KINDS
+from ralf_cli.aliases import resolved
+from ralf_cli.command import GLOBAL
 from ralf_cli.main import main
 from ralf_integrations.blackbox5 import dropins
 from ralf_integrations.blackbox5.budget import ContextBudget
@@ -166,8 +168,8 @@ def test_every_command_line_of_a_page_is_one_with_options_that_there_are(page: s
         command: click.Command = main
         options: dict[str, click.Parameter] = {}
         value = False
-        for word in words:
-            options |= {name: option for option in command.params for name in option.opts}
+        for word in resolved(words):
+            options |= {name: option for option in (*command.params, *GLOBAL.values()) for name in option.opts}
             name, given, _ = word.partition("=")
             if value or not word.strip("-"):
                 value = False

@@ -1,6 +1,6 @@
 """The plan file `.autonomous/tasks/plan.yaml`: its form, written and read.
 
-docs/sequence.md says by which rules, and is its format.
+docs/tasks.md#the-plan says by which rules, and is its format.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The plan, made of all open tasks and written: docs/sequence.md says by which rules."""
+"""The plan, made of all open tasks and written: docs/tasks.md#the-plan says by which rules."""
 
 from __future__ import annotations
 
