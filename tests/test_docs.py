@@ -163,7 +163,7 @@ def commands_of(page: str) -> Iterator[list[str]]:
 @pytest.mark.parametrize("page", PAGES)
 def test_every_command_line_of_a_page_is_one_with_options_that_there_are(page: str) -> None:
     for words in commands_of(page):
-        if not words or words[0].endswith(","):  # prose
+        if not words or words[0].endswith(",") or words[0] == "help":  # prose, or what the help is asked for
             continue
         command: click.Command = main
         options: dict[str, click.Parameter] = {}
