@@ -100,24 +100,18 @@ print(Redactor(b"k" * 32).text("DB_PASSWORD=hunter2!x and {token} " + "x" * 10_0
 
 
 @pytest.mark.ci
-def test_without_re2_a_bounded_pattern_runs_and_others_say_what_to_install() -> None:
+def test_without_re2_a_pattern_is_refused_and_the_error_says_what_to_install() -> None:
     done = without_re2("""
 from pathlib import Path
 from ralf.errors import UsageError
 from ralf import redact
-from ralf.redact.redactor import Redactor
-made = redact.compiled(Path("config.yaml"), ["ACME-[0-9]{8}", "badge (é[a-z]{4})"])
-print(Redactor(b"k" * 32, made).text("ACME-12345678, badge éabcd"))
-for pattern in ("(a+)+$", "x+y", "([ab]{1,9}){1,9}c", r"(?=a)a"):
-    try:
-        redact.compiled(Path("config.yaml"), [pattern])
-    except UsageError as error:
-        print(error.hint)
+try:
+    redact.compiled(Path("config.yaml"), ["ACME-[0-9]{8}"])
+except UsageError as error:
+    print(error, error.hint)
 """)
-    first, *refused = done.stdout.splitlines()
-    assert first.count("[REDACTED:pattern:") == 2, done.stderr
-    assert len(refused) == 4
-    assert all("google-re2" in line for line in refused)
+    assert "redact_patterns: 'ACME-[0-9]{8}' cannot be used: google-re2 is not installed" in done.stdout, done.stderr
+    assert "install google-re2" in done.stdout
 
 
 def test_a_routes_first_checkpoint_says_once_what_is_not_looked_for_without_re2(

@@ -34,30 +34,25 @@ def _make_redactor(project: Project) -> Redactor:
 
     patterns = compiled(project.config_file, config.redact_patterns_of(project))
     try:
-        return Redactor(_key(project), patterns)
+        project.establish()
+        return Redactor(bytes.fromhex(project.owner.redaction_key), patterns)
     except (UsageError, Damaged, OSError) as error:
         return Redactor(os.urandom(32), patterns, problem=str(error))
 
 
-def _key(project: Project) -> bytes:
-    """The key in the user's own folder, made at first need; UsageError where none can be kept."""
-    project.establish()
-    return bytes.fromhex(project.owner.redaction_key)
-
-
 def compiled(path: Path, patterns: Sequence[str]) -> list[Expression]:
     """Compile the user's patterns. UsageError for one that is none, matches nothing at all, or cannot run here."""
-    from ralf.redact import engine
+    from ralf.redact.engine import Expression, PatternError, Text, available
 
     made = []
     for text in patterns:
         try:
-            made.append(engine.compile_users(text))
-        except engine.PatternError as error:
-            hint = (
-                "mend or remove it; patterns have RE2's syntax: no lookaround, no backreference"
-                if engine.available()
-                else "mend or remove it, or install google-re2; without it patterns need small bounds: [a-z]{8,64}"
-            )
-            raise UsageError(path, f"redact_patterns: {text!r} cannot be used: {error}", hint) from None
+            made.append(Expression(text))
+            why = "it matches where nothing stands" if any(made[-1].matches(Text(""))) else ""
+        except PatternError as error:
+            why = str(error)
+        if why:
+            runs = "mend or remove it; patterns have RE2's syntax: no lookaround, no backreference"
+            hint = runs if available() else "install google-re2, or remove the pattern"
+            raise UsageError(path, f"redact_patterns: {text!r} cannot be used: {why}", hint)
     return made
