@@ -1,196 +1,115 @@
 """Where secrets stand in a run of events: whole, printed by a call, cut by a border between two, or without their end.
 
-A secret that two results share is looked for in the joined text. What stands behind the border is taken only where it
-looks like a part of a secret itself: a short message that happens to follow stays.
+The texts of a kind are one stream, which is looked through around its borders as any text is. Of a secret that spans a
+border each event gives the piece that stands in it, if that looks as if it was made at random: a short message stays.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import chain
+from itertools import islice
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from ralf.redact import commands, keys, rules, vendors
+from ralf.redact import commands
+from ralf.redact.chance import odds
 from ralf.redact.engine import Hit
-from ralf.redact.marks import SHORTEST_AGAIN, Known, Span, merged
+from ralf.redact.marks import MARKER, Known, Span, merged
 from ralf.redact.table import words
-from ralf.redact.values import (
-    HUMP,
-    VOWEL,
-    is_expression,
-    is_gibberish,
-    is_identifier,
-    is_mixed,
-    is_placeholder,
-    is_random,
-    wild_characters,
-)
+from ralf.redact.values import NOTHING, RANDOM, TOLD, strength
 from ralf.text.patterns import regex
 from ralf.transcripts.events import Event
 
 if TYPE_CHECKING:
-    from typing import Any, Protocol
-
-    class Finder(Protocol):
-        """Finds the secrets of a text, and names them: a redactor."""
-
-        def hits(self, text: str) -> list[Hit]:
-            """The secrets of a text, in order, none over another."""
-
-        def named(self, tree: Any) -> Iterator[tuple[str, str]]:
-            """The values of a tree that their keys call secrets, each with its marker."""
-
-        def marker(self, kind: str, secret: str) -> str:
-            """What stands for a secret."""
-
-
-LONGEST_WORD = 4096
-
-OVERLAP = 8 << 10
-"""Characters before a border that are looked at together with what follows it, where a private key is open."""
+    from ralf.redact.redactor import Redactor
 
 _STREAMS = ("result", "assistant")  # what comes in pieces
 
-_NEAR, _BEHIND = 300, 200  # characters before and behind a border that are looked at together, and the rest of a word
+_LONGEST = 4096  # characters of a secret that is looked for again, or of a word
 
-_LONGEST_MARKER = 80  # with how many characters follow
+_NEAR = 300  # characters before and behind a border that are looked at together
 
-_TOO_SHORT = 12  # of what stands alone, to be judged
+_LONG = regex(r"-----(?:BEGIN|END) [^-\n]{0,40}PRIVATE KEY|kind[\"\\]*:\s*[\"\\]*Secret(?![A-Za-z])")
 
-_WORD = regex(r"[^\s\"'`<>()\\,;]+")
+_BEFORE, _BEHIND = 8 << 10, 32 << 10  # so much around a key's or a manifest's sign is looked at together
 
-# ---- parts of secrets ----
+_REST = regex(r"\S{0,4096}")  # of a word
 
-_SYLLABLES = frozenset(words("syllables"))
-"""Literals of tokens with which names of files and functions begin, too: no sign of a token that was cut short."""
+# ---- pieces ----
 
-_HEXADECIMAL = regex(r"[0-9a-f]+\Z")  # literals with which hashes begin, too
+_SHORT = 8
 
-_IN_URL = regex(r"://(?:[^\s:/@]{0,100}:(?![0-9]+\Z))?([^\s/@:.]{6,})\Z")
+_LEAST, _LEAST_NEEDED, _LEAST_SHORT, _LEAST_ALONE = 12, 8, 12, 20  # bits; of the first two each character takes one
 
-_CUT = regex(
-    r"[0-9]{8,10}:AA[A-Za-z0-9_-]{6,35}\Z|[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{6,40}\Z"
-    r"|(?<![A-Za-z0-9])(?:[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{0,100}|SK(?=[a-f]{0,30}[0-9])[0-9a-f]{8,31})\Z"
+
+def _size(piece: str, *, needed: bool) -> int:
+    """How much of a piece behind a border is a part of a secret: up to the last word that looks like one.
+
+    needed  what stands before it is a secret only together with it
+    """
+    place = len(piece.rstrip())
+    while place:
+        word = piece[:place].rsplit(None, 1)[-1]
+        plain = word.strip("\"'`;,")
+        short = len(plain) < _SHORT or plain.isdigit()
+        least = _LEAST_SHORT if short else (_LEAST_NEEDED if needed else _LEAST) - len(plain)
+        if word.endswith("-----") or (odds(plain) > least and not _stands_for(plain)):
+            break
+        place = len(piece[: place - len(word)].rstrip())
+    return place if piece[place:].strip() else len(piece)
+
+
+def _stands_for(word: str) -> bool:
+    """Whether a word only stands for a secret, as a date or `xxxx`; a reference, too, begins with a sign."""
+    return strength(word.lstrip("$-.+/=@:^%{<[(!")) == NOTHING
+
+
+# ---- ends ----
+
+_MORE = "q7Rt2bVx9MpL4sKd8WzY3nCf"
+
+_MAY_FOLLOW = (_MORE, f"{_MORE}@h", "h", "@h", "\nkind: Secret\n", '"},"kind":"Secret"}', "in -p x")
+"""What may make a secret of what stands before it."""
+
+_PARTS = regex(r"[=:/@,\"'`(\[<{]|\A")
+
+_ENDS = regex(r"[A-Za-z0-9_=-]\Z")
+
+_RANDOM = regex(r"(?<![\w/\\.~+-])(?![a-z0-9]{2,12}[_-])(?=[0-9a-fA-F-]*[g-zG-Z])[A-Za-z0-9_-]{12,200}(?![\w/.+=-])")
+
+_ID = regex(
+    r"(?:id|h1|base64|hash|commit|digest|sha[0-9]*|integrity|version|etag|fingerprint|recipient|peer|nonce|cursor|(?:page|sync|"
+    r"pagination|continuation)[_ -]?token|(?:cache|public|publishable|restore)[_ -]?key)s?[\"']?\s*[:=#,]?\s*[\"']?\Z",
+    re.I,
 )
-
-_BODY = regex(r"[A-Za-z0-9_=.,~+/%$:-]+\Z")
-
-_PARTS = regex(r"[=:/@,\"'`(\[<{]")
-
-_BASE64 = regex(r"[A-Za-z0-9/]*(?:\+[A-Za-z0-9+/]*={0,2}|={1,2})\Z|(?=[0-9-]*[a-f])[0-9a-f-]*\Z")  # as no word is
-
-_SPOKEN = 0.6  # of the letters of a name
-
-_KEY_LINE = regex(r"[A-Za-z0-9+/=]{16,}")
 
 
 @cache
 def _literal() -> re.Pattern[str]:
-    """Matches the literals with which tokens begin."""
-    own = (literal for one in rules.formats() for literal in one.literals if literal not in _SYLLABLES)
-    theirs = (literal for literal in vendors.literals() if not _HEXADECIMAL.match(literal))
-    return re.compile("|".join(map(re.escape, sorted({*own, *theirs}, key=lambda word: (-len(word), word)))))
+    """Matches the literals with which tokens begin, but for those with which hashes and words begin, too."""
+    from ralf.redact.redactor import RULES
+
+    words_too = frozenset(words("syllables"))
+    found = {literal for rule in RULES for literal in getattr(rule, "literals", ()) if literal not in words_too}
+    found = {literal for literal in found if literal.strip("0123456789abcdef")}
+    return re.compile("|".join(map(re.escape, sorted(found, key=lambda word: (-len(word), word)))))
 
 
 def cut_off(text: str) -> Iterator[Hit]:
     """A token whose beginning ends a text: a client cut it short, or the rest comes later."""
-    word = "".join(text[-LONGEST_WORD:].rsplit(None, 1)[-1:]).rstrip("…")
-    if len(word) < len("ghp_0123") or not (word[-1].isalnum() or word[-1] in "_-"):
+    shown = text.rstrip().rstrip("…")
+    word = "".join(shown[-_LONGEST:].rsplit(None, 1)[-1:])
+    if len(word) < len("ghp_0123") or not _ENDS.search(word):
         return
-    end = len(text.rstrip().rstrip("…"))
-    for start in (0, *(found.end() for found in _PARTS.finditer(word))):
-        literal = _literal().match(word, start)
-        if literal is not None and not is_placeholder(word[start:]) and _is_body(literal[0], word[literal.end() :]):
-            yield Hit(end - len(word) + start, end, "cut-off")
+    for part in _PARTS.finditer(word):
+        literal = _literal().match(word, part.end())
+        body = word[literal.end() :] if literal is not None else ""
+        if literal is not None and len(body) > 5 and odds(body) > -len(body) and not _stands_for(body):
+            yield Hit(len(shown) - len(word) + literal.start(), len(shown), "cut-off")
             return
-    url = _IN_URL.search(word)
-    if url is not None and (word[url.start(1) - 1] == ":" or is_rest(url[1])):
-        yield Hit(end - len(url[1]), end, "cut-off")
-    if found := _CUT.search(word):
-        yield Hit(end - len(found[0]), end, "cut-off")
-
-
-def _is_body(literal: str, body: str) -> bool:
-    """Whether this can be the beginning of what stands behind a token's literal; of one that is a syllable, too."""
-    if body.isupper() and body.isalpha() and len(body) >= _TOO_SHORT:
-        return True
-    if not _BODY.match(body) or not _is_part(body):
-        return False
-    return not (literal.isalpha() and literal.islower()) or (body.isalnum() and any(map(str.isdigit, body)))
-
-
-def _is_part(body: str) -> bool:
-    """Whether this can be the beginning of what was made at random, and no word."""
-    if len(body) < (_TOO_SHORT if body.isdigit() else len("012345")) or "..." in body:
-        return False
-    mixed = len(body) >= len("01234567") and body[1:].upper() != body[1:] != body[1:].lower()
-    return mixed or any(map(str.isdigit, body)) or is_gibberish(body)
-
-
-def is_rest(part: str, *, needed: bool = False) -> bool:
-    """Whether a part of a text can only be one of a secret: it is long enough to tell something, and looks random.
-
-    needed  what stands before it is a secret only together with it: then it must only be no word and no number
-    """
-    if needed and len(part) >= len("01234567"):
-        return _is_part(part)
-    if len(part) < _TOO_SHORT:
-        return is_mixed(part) and part.upper() != part != part.lower() and not _is_spoken(part)
-    if is_random(part) or part.isdigit():
-        return True
-    return is_gibberish(part) or bool(_BASE64.match(part)) or (part.isalnum() and len(re.findall("[0-9]+", part)) > 1)
-
-
-def _is_spoken(word: str) -> bool:
-    """Whether most of a word is syllables, as most of a name is."""
-    humps = [hump for hump in HUMP.findall(word) if len(hump) > 1 and VOWEL.search(hump)]
-    return sum(map(len, humps)) >= _SPOKEN * len(word)
-
-
-def _rest(text: str, kind: str, *, needed: bool = False) -> int:
-    """How much of a text is the rest of a secret of a kind that another text began; 0 for nothing."""
-    if kind == "private-key":
-        if text.rstrip().endswith("-----"):
-            return len(text)
-        whole = max((found.end() for found in _KEY_LINE.finditer(text)), default=0)
-        whole = min(whole, keys.end_of_key(text, 0, within=True) or whole)
-        rest = text[whole:].strip()  # a line that was cut
-        return len(text) if " " not in rest and "\n" not in rest and is_rest(rest, needed=True) else whole
-    return len(text) if is_rest(text.strip(), needed=needed) or text.count("\n") > 1 else 0
-
-
-# ---- ends after which anything may come ----
-
-_MAY_FOLLOW = (
-    ("", "q7Rt2bVx9MpL4sKd8WzY3nCf"),
-    ("@", "h"),
-    ("ata", "\nkind: Secret\n"),
-    ("ata", '"},"kind":"Secret"}'),
-)
-"""What makes a secret of what stands before it, and the word without which it makes none."""
-
-_LOOSE = regex(r"(?<![\w/\\.~+-])[A-Za-z0-9][^\s\"'`<>()\\,;=:/|&{}\[\]]{11,200}\Z")
-
-_PIPED = regex(
-    r"\b(?:echo|printf)\s+(?:-[a-z]\s+)?['\"]?(?:[\w.-]{1,64}:)?([^\s'\"`\\|;&<>:]{8,256})['\"]?\s*(?:\|[^\n|]{0,200})?\Z"
-)
-
-_NO_SECRET = regex(
-    r"[a-z]{2,12}_[A-Za-z0-9]+\Z|[a-z]{1,12}-[0-9a-f]+\Z|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z|.*\.[a-z][a-z0-9]{0,4}\Z|[0-9a-f]+\Z|[0-9A-F]+\Z"
-)  # call_…; a file; a hash
-
-_PART = regex(r"[^A-Za-z0-9]+")
-
-_ID = regex(
-    r"\b(?:\w{0,40}id|hash|commit|digest|sha\w{0,20}|integrity|version|etag|fingerprint|recipient|peer|nonce|cursor"
-    r"|(?:cursor|page|pagination|sync|continuation)[_ -]?token"
-    r"|(?:\w{0,20}(?:cache|public|publishable|restore|idempotency)|from|with|hit)[_ -]?keys?)s?"
-    r"[\"']?\s{0,8}[:=#]?\s{0,8}[\"']?\Z",
-    re.I,
-)
 
 
 def unfinished(hits: Callable[[str], list[Hit]], end: str) -> Iterator[Hit]:
@@ -199,43 +118,27 @@ def unfinished(hits: Callable[[str], list[Hit]], end: str) -> Iterator[Hit]:
 
     hits  finds the secrets of a text
     """
-    for needed, more in _MAY_FOLLOW:
-        for hit in hits(end + more) if needed in end else ():
-            if hit.kind == "vendor-token":  # an id's beginning looks like it
-                continue
-            stop = min(hit.end, len(end))
-            part = (
-                re.split(r"-----|\s|\\n", end[hit.start : stop])[-1]
-                if hit.kind == "private-key"
-                else end[hit.start : stop]
-            )
-            name = part.rstrip(",;.:)?!")
-            if name.isalpha() or is_placeholder(name) or is_expression(name) or is_identifier(name):
-                continue
-            if hit.start < stop and (_is_part(part) if hit.end > stop else is_random(part)):
-                yield hit._replace(end=stop)
-    for form in (_PIPED, _LOOSE):
-        word = form.search(end, max(0, len(end) - LONGEST_WORD))
-        if word is not None:
-            start, stop = word.span(word.lastindex or 0)
-            if form is _LOOSE and not end[:start].strip():  # a whole output: an id, most often, and nothing says more
-                continue
-            parts = (part for part in _PART.split(end[start:stop]) if is_random(part))
-            parts = (part for part in parts if form is _PIPED or not _is_spoken(part))
-            tells = any(any(map(str.isdigit, part)) or is_gibberish(part) for part in parts)
-            if tells and not _NO_SECRET.match(end, start, stop) and not _ID.search(end, max(0, start - 40), start):
-                yield Hit(start, stop, "cut-off")
+    size, known = len(end), {hit.start for hit in hits(end)}
+    for more in _MAY_FOLLOW:
+        for hit in hits(end + more):
+            stop = min(hit.end, size)
+            new = hit.start < stop and hit.start not in known and hit.kind != "vendor-token"  # as which an id may begin
+            if new and _size(end[hit.start : stop], needed=True):
+                yield Hit(hit.start, stop, "cut-off")
+    line = end.rfind("\n") + 1
+    for word in _RANDOM.finditer(end, line):
+        alone = not end[: word.start()].strip()  # a whole output: an id, most often, and nothing says more
+        last = not end[word.end() :].strip("\"'") or "echo " in end[line : word.start()]
+        named = _ID.search(end, max(0, word.start() - 40), word.start())
+        if last and not alone and not named and odds(word[0]) > _LEAST_ALONE:
+            yield Hit(*word.span(), "cut-off")
 
 
 # ---- secrets in a run of events ----
 
-_GOES_ON = regex(
-    r"\[REDACTED:([a-z0-9-]{1,40}):[0-9a-f]{8}\](?:\+([0-9]{1,6})|[^\s\"'`<>()]{0,11}[; ]{0,2})\Z"
-)  # how many characters of it follow, where known, or a piece that is too short to tell
-
 
 def spans(
-    redactor: Finder,
+    redactor: Redactor,
     events: Sequence[Event],
     tails: Mapping[str, str],
     following: Sequence[Event],
@@ -253,37 +156,37 @@ def spans(
     every = [*events, *following]
     calls: dict[str, str] = {}  # by their ids
     for event in every:
-        hits = [*redactor.hits(event.text), *cut_off(event.text)]
+        hits = redactor.hits(event.text)
         if event.kind == "call" and event.call_id:
             calls[event.call_id] = event.text
         elif event.kind == "result" and event.text:
             hits += commands.printed(calls.get(event.call_id, ""), event.text)
+        if event.kind not in _STREAMS:
+            hits += cut_off(event.text)
         found.append([Span(*hit[:2], redactor.marker(hit.kind, event.text[hit.start : hit.end])) for hit in hits])
         if event.input and (named := dict(redactor.named(event.input))):
             found[-1] += Known(named).spans(event.text)
     for kind in _STREAMS:
-        stream = _Stream(every, kind, tails.get(kind, ""))
         unknown = not any(event.kind == kind and event.text for event in following)
-        for number, span in _over_borders(redactor, every, stream, unknown=unknown):
-            found[number].append(span)
-    known = {
-        secret: span.marker
-        for event, its in zip(every, found, strict=True)
-        for span in its
-        if len(secret := event.text[span.start : span.end]) <= LONGEST_WORD
-        and (
-            (len(secret) >= SHORTEST_AGAIN and is_random(secret)) or (len(secret) > len("hunter2") and is_mixed(secret))
-        )
-    }
-    if before is not None:
-        before |= known
-        known = before
-    if known:
-        again = Known(known)
-        for number, event in enumerate(every):
-            found[number] += again.spans(event.text)
+        stream = _Stream(redactor, every, kind, tails.get(kind, ""))
+        for number, span in reversed([*stream.secrets(found, unknown=unknown)]):
+            found[number].insert(0, span)  # the first names what several find
+    known = before if before is not None else {}
+    for event, its in zip(every, found, strict=True):
+        for span in its:
+            secret = event.text[span.start : span.end]
+            if _SHORT <= len(secret) <= _LONGEST and _may_stand_again(secret):
+                known[secret] = span.marker
+    again = Known(known)
+    for event, its in zip(every, found, strict=True):
+        its += again.spans(event.text)
     apart = list(map(merged, found))
     return apart[: len(events)], {kind: _following(kind, following, apart[len(events) :]) for kind in _STREAMS}
+
+
+def _may_stand_again(secret: str) -> bool:
+    told = strength(secret)
+    return told == RANDOM or (told >= TOLD and any(map(str.isdigit, secret)))
 
 
 def _following(kind: str, following: Sequence[Event], found: Sequence[Sequence[Span]]) -> int:
@@ -298,6 +201,15 @@ def _following(kind: str, following: Sequence[Event], found: Sequence[Sequence[S
     return size
 
 
+# ---- the ends of what came before ----
+
+_GOES_ON = regex(
+    r"\[REDACTED:([a-z0-9-]{1,40}):[0-9a-f]{8}\](?:\+([0-9]{1,6})|[^\s\"'`<>()]{0,11}[; ]{0,2})\Z"
+)  # how many characters of it follow, where known, or a piece that is too short to tell
+
+_MANIFEST = "kind: Secret\ndata:"
+
+
 def open_ends(events: Sequence[Event], before: Mapping[str, str], rests: Mapping[str, int]) -> dict[str, str]:
     """The ends, by kind, of redacted events that a secret may go on from.
 
@@ -309,14 +221,11 @@ def open_ends(events: Sequence[Event], before: Mapping[str, str], rests: Mapping
         texts = [event.text for event in events if event.kind == kind and event.text]
         end = before.get(kind, "")
         if texts:
-            whole = _plain(end) + "".join(texts)[-OVERLAP:]
-            end = _plain(whole)[-_NEAR:]  # whatever a text says of itself
-            if (opened := _opened(whole)) > len(end):
-                end = (
-                    f"{_MANIFEST_BEGINS}{end[end.find(chr(10)) :]}"
-                    if "Secret" in whole[-opened:]
-                    else whole[-opened:][-_NEAR * 6 :]
-                )
+            whole = _plain(_plain(end) + "".join(texts)[-_BEFORE:])  # whatever a text says of itself
+            end = whole[-_NEAR:]
+            signs = [sign for sign in _LONG.finditer(whole) if "Secret" in sign[0]]
+            if signs and "\n---" not in whole[signs[-1].end() :]:
+                end = f"{_MANIFEST}{end[end.find(chr(10)) :]}"
             if rests[kind] and _GOES_ON.search(end):
                 end += f"+{rests[kind]}"
         if end:
@@ -326,157 +235,109 @@ def open_ends(events: Sequence[Event], before: Mapping[str, str], rests: Mapping
 
 def _plain(end: str) -> str:
     """An end without the number of characters that follow."""
-    goes_on = _GOES_ON.search(end, max(0, len(end) - _LONGEST_MARKER))
+    goes_on = _GOES_ON.search(end, max(0, len(end) - 80))
     return end[: goes_on.start(2) - 1] if goes_on is not None and goes_on[2] else end
 
 
-# ---- borders ----
-
-
-def _over_borders(
-    redactor: Finder, events: Sequence[Event], stream: _Stream, *, unknown: bool
-) -> Iterator[tuple[int, Span]]:
-    """The parts of secrets that begin in one event's text and end in another's, each with its event's number.
-
-    unknown  whether nobody knows what follows the last event
-    """
-    kind, left = stream.goes_on  # its beginning was redacted: its size or else the form of what follows tells the rest
-    if kind and not left and stream.texts:
-        _, border, end = stream.texts[0]
-        word = _WORD.match(stream.text, border)
-        whole = word.end() if word is not None and kind != "private-key" else max(end, border + keys.LONGEST_KEY)
-        left = _rest(stream.text[border:whole], kind, needed=whole <= end and (kind == "cut-off" or "webhook" in kind))
-    for number, border, end in stream.texts:
-        text = events[number].text
-        if left:
-            rest = min(left, len(text))
-            left -= rest
-            yield number, Span(0, rest, redactor.marker(kind, text[:rest]))
-        if border:
-            start = stream.near(border)
-            stop = stream.behind(border, start, end)
-            window = stream.text[start:stop]
-            hits = redactor.hits(window)  # also those on one side, whose name stands on the other
-            if stop == end and len(text.split(None, 1)) < 2:  # its last word may begin before the border
-                hits += cut_off(window)
-            yield from _in_events(redactor, stream, start, hits)
-    if unknown and stream.texts:
-        start = stream.near(len(stream.text))
-        yield from _in_events(redactor, stream, start, unfinished(redactor.hits, stream.text[start:]))
-
-
-def _in_events(redactor: Finder, stream: _Stream, start: int, hits: Iterable[Hit]) -> Iterator[tuple[int, Span]]:
-    """The parts of each event that hits take, which were found in the stream's text from `start` on; right behind a
-    border only what looks like a part of a secret.
-    """
-    for hit in hits:
-        first, last = start + hit.start, start + hit.end
-        parts, sizes = list(stream.parts(first, last)), [0]  # and how much of each is taken
-        for number, begin, end in parts:
-            border = stream.begins[number]
-            text = stream.text[border + begin : border + end]
-            if not stream.text[border : border + begin].strip(" \"'`\n"):
-                left = redactor.hits(stream.text[start:border]) if first < border else ()
-                needed = first < border and not any(start + one.end == border for one in left)
-                sizes.append(_rest(text, hit.kind, needed=needed))
-            else:
-                sizes.append(end - begin)
-        many = max(number for number, size in enumerate(sizes) if size or not number)
-        taken = parts[:many]
-        if many == 1 < len(parts) and not is_rest(
-            stream.text[first : stream.begins[taken[0][0]] + taken[0][2]], needed=True
-        ):
-            continue  # what stands before the border is a secret only together with what is none
-        if taken:
-            number, begin, _ = taken[-1]
-            taken[-1] = (number, begin, begin + sizes[many])
-            shown = redactor.marker(hit.kind, stream.text[first : stream.begins[number] + begin + sizes[many]])
-            yield from ((number, Span(begin, end, shown)) for number, begin, end in taken)
+_KEY = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7q7Rt2bVx9MpL"
 
 
 class _Stream:
-    """The texts of a kind as one text, behind the redacted end of what came before.
+    """The texts of a kind as one text, behind the end of what came before."""
 
-    text     all of it
-    texts    each event's number, and where its text begins and ends in it
-    goes_on  the kind of the secret that the end before it ends with, and how many characters of it follow, 0: unknown
-    """
-
-    def __init__(self, events: Sequence[Event], kind: str, before: str) -> None:
+    def __init__(self, redactor: Redactor, events: Sequence[Event], kind: str, before: str) -> None:
+        self._redactor = redactor
         goes_on = _GOES_ON.search(before)
-        self.goes_on = (goes_on[1], int(goes_on[2] or 0)) if goes_on is not None else ("", 0)
+        self._kind, self._left = (goes_on[1], int(goes_on[2] or 0)) if goes_on is not None else ("", 0)
+        if goes_on is not None and not self._left:  # a secret stands for it, so that what goes on from it is found
+            secret = _KEY if self._kind == "private-key" else f"password={_MORE}"
+            before = before[: goes_on.start()] + secret + MARKER.sub("", goes_on[0])
         parts = [_plain(before)]
-        self.texts: list[tuple[int, int, int]] = []
+        self._texts: list[tuple[int, int, int]] = []  # each event's number, and where its text begins and ends
         end = len(parts[0])
         for number, event in enumerate(events):
             if event.kind == kind and event.text:
                 parts.append(event.text)
-                self.texts.append((number, end, end := end + len(event.text)))
-        self.text = "".join(parts)
-        self.begins = {number: begin for number, begin, _ in self.texts}
-        self._has_long = "PRIVATE KEY" in self.text or "Secret" in self.text  # each border asks, and most have neither
+                self._texts.append((number, end, end := end + len(event.text)))
+        self._text = "".join(parts)
 
-    def near(self, border: int) -> int:
-        """Where that begins, before a border, which has to be looked at with what follows it."""
-        start = max(0, border - _NEAR)
-        first = max(0, start - LONGEST_WORD)
-        start = max(self.text.rfind(" ", first, start), self.text.rfind("\n", first, start), first - 1) + 1  # a word's
-        return min(start, border - _opened(self.text[max(0, border - OVERLAP) : border])) if self._has_long else start
+    def secrets(self, found: Sequence[Sequence[Span]], *, unknown: bool) -> Iterator[tuple[int, Span]]:
+        """The secrets that span borders, and those without their end, each piece with its event's number.
 
-    def behind(self, border: int, start: int, end: int) -> int:
-        """Where that ends, of the text from a border to `end`, which has to be looked at with what is before it."""
-        if self._has_long:
-            around = self.text[start : min(border + 80, end)]
-            if "PRIVATE KEY" in around:
-                return min(border + 4 * OVERLAP, end)
-            if "Secret" in around or "ata" in around:
-                return min(border + OVERLAP, end)
-        word = _WORD.match(self.text, border + _BEHIND, min(border + _BEHIND + LONGEST_WORD, end))
-        return word.end() if word is not None else min(border + _BEHIND, end)
+        found    what was found in each event's text
+        unknown  whether nobody knows what follows
+        """
+        left = self._left
+        for number, begin, end in self._texts if left else ():
+            size, left = min(left, end - begin), max(0, left - end + begin)
+            if size:
+                yield number, Span(0, size, self._redactor.marker(self._kind, self._text[begin : begin + size]))
+        whole = {end for number, begin, end in self._texts if any(span.end == end - begin for span in found[number])}
+        if self._texts and self._texts[0][1] and self._kind != "cut-off":
+            whole.add(self._texts[0][1])
+        for start, stop, _ in self._windows():
+            yield from self._pieces(start, self._redactor.hits(self._text[start:stop]), whole)
+        for _, _, end in self._texts:
+            start = self._edge(end - _NEAR)
+            yield from self._pieces(start, cut_off(self._text[start:end]), whole)
+        if unknown and self._texts:
+            start = self._edge(len(self._text) - _NEAR)
+            yield from self._pieces(start, unfinished(self._redactor.hits, self._text[start:]), whole)
 
-    def parts(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-        """The parts of the events' texts between two places, each with its event's number."""
-        first = bisect_right(self.texts, start, key=lambda text: text[2])
-        for place in range(first, len(self.texts)):
-            number, begin, stop = self.texts[place]
-            if begin >= end:
-                break
-            yield number, max(start, begin) - begin, min(end, stop) - begin
+    def _edge(self, place: int) -> int:
+        """Where the word begins in which a place lies."""
+        first = max(0, place - _LONGEST)
+        return max(self._text.rfind(" ", first, place), self._text.rfind("\n", first, place), first - 1) + 1
 
+    def _windows(self) -> list[Span]:
+        """The places around borders, and around the signs of what is long, that are looked at together."""
+        borders = [begin for _, begin, _ in self._texts if begin]
+        places = [
+            Span(self._edge(max(0, border - _NEAR)), found.end(), "")
+            for border in borders
+            if (found := _REST.match(self._text, border + _NEAR))
+        ]
+        signs = _LONG.finditer(self._text) if borders else ()
+        return merged([*places, *(Span(max(0, sign.start() - _BEFORE), sign.end() + _BEHIND, "") for sign in signs)])
 
-_MANIFEST = regex(r"kind[\"\\]*:\s*[\"\\]*Secret(?![A-Za-z])|(?:(?<![A-Za-z])|string)[dD]ata[\"\\]*:(?=\s|\\|\{)")
+    def _pieces(self, start: int, hits: Iterable[Hit], whole: Collection[int]) -> Iterator[tuple[int, Span]]:
+        """The pieces of hits, which were found from `start` on: of those behind a border only what looks random, but
+        for a token that ends where its form ends.
 
-_MANIFEST_BEGINS = "kind: Secret\ndata:"
+        whole  the borders before which a secret stands that is one without what follows
+        """
+        for hit in hits:
+            first, last = start + hit.start, start + hit.end
+            pieces = []  # each event's number, where a piece begins and ends, and how much of it is taken
+            for number, begin, end in islice(self._texts, bisect_right(self._texts, first, key=itemgetter(2)), None):
+                if begin >= last:
+                    break
+                at, stop = max(first, begin), min(last, end)
+                judged = begin and (first < begin or hit.kind != "cut-off")
+                judged = judged and not self._text[begin:at].strip(" \"'`\n")
+                needed = first < begin and begin not in whole
+                judged = judged and not (stop < last and "\n" in self._text[at:stop])
+                size = _size(self._text[at:stop], needed=needed) if judged else stop - at
+                if needed and size < stop - at and hit.kind != "cut-off" and self._is_exact(first, at, stop, last):
+                    size = stop - at
+                pieces.append((number, begin, at, at + size))
+            if len(pieces) > 1 and all(at == stop for _, _, at, stop in pieces[1:]):
+                number, begin, at, stop = pieces[0]
+                pieces = [(number, begin, at, at + _size(self._text[at:stop], needed=True))]
+            text = "".join(self._text[at:stop] for _, _, at, stop in pieces)
+            shown = self._redactor.marker(hit.kind, text)
+            for number, begin, at, stop in pieces:
+                if at < stop:
+                    yield number, Span(at - begin, stop - begin, shown)
 
-
-def _opened(tail: str) -> int:
-    """How many characters before an end the private key or the manifest begins that is still open there; 0 for none."""
-    begun = tail.rfind("-----BEGIN")
-    if begun >= 0 and "PRIVATE KEY" in tail[begun : begun + 80] and "-----END" not in tail[begun:]:
-        return len(tail) - begun
-    if any(sign in tail for sign in ("Secret", "ata:", 'ata"', "ata\\")):  # much faster than the search
-        data = _MANIFEST.search(tail, max(tail.rfind("\n---"), 0))
-        return len(tail) - data.start() if data is not None else 0
-    return 0
-
-
-# ---- secrets of which only the tag is known ----
-
-_CHUNK = regex(r"\S{12,4096}")
-
-_SIGN = regex(r"\x1b\[[0-9;]{0,20}[A-Za-z]|\\[nrt]|[^A-Za-z0-9]")
-
-_MOST_PLACES = 40  # between a beginning and an end of a secret at which it might end, too
-
-
-def candidates(text: str) -> Iterator[str]:
-    """The parts of a text that may be random secrets: of each run without blanks, what lies between two signs or
-    between a sign and an end.
-    """
-    for chunk in {chunk[0] for chunk in _CHUNK.finditer(text)}:
-        if wild_characters(chunk):
-            signs = [found.span() for found in _SIGN.finditer(chunk)]
-            places = sorted({0, len(chunk), *chain(*signs)})
-            for number, start in enumerate(places):
-                ends = places[number + 1 : number + _MOST_PLACES]
-                yield from (chunk[start:end] for end in ends if end - start >= SHORTEST_AGAIN)
+    def _is_exact(self, first: int, at: int, stop: int, last: int) -> bool:
+        """Whether a secret is none without a piece within it, or a token without its last character: no message fits
+        in by chance.
+        """
+        if stop == last:
+            if not _literal().match(self._text, first):
+                return False
+            at = last - 1
+        start = self._edge(max(0, first - _NEAR))
+        text = self._text[start:at] + self._text[stop:last]
+        return not any(hit.end == len(text) for hit in self._redactor.hits(text))

@@ -45,7 +45,7 @@ class _Names:
 RULES: tuple[Rule, ...] = (
     *rules.formats(),
     *rules.shapes(),
-    *keys.KEYS,
+    keys.Armour(),
     _Names(),
     commands.Commands(),
     tables.Manifest(),
@@ -213,11 +213,26 @@ class Redactor:
 
         markers  by their tags
         """
-        from ralf.redact import borders
-
-        found = borders.candidates(text) if markers else ()
+        found = set(_candidates(text)) if markers else ()
         tags = ((part, self._tag(part)) for part in found)
-        return {part: markers[tag] for part, tag in tags if tag in markers and values.is_random(part)}
+        return {part: markers[tag] for part, tag in tags if tag in markers and values.strength(part) == values.RANDOM}
+
+
+_CHUNK = regex(r"\S{12,4096}")
+
+_SIGN = regex(r"\x1b\[[0-9;]{0,20}[A-Za-z]|\\[nrt]|[^A-Za-z0-9]|\Z")
+
+_MOST_PLACES = 40  # between a beginning and an end of a secret at which it might end, too
+
+
+def _candidates(text: str) -> Iterator[str]:
+    """The parts of a text that may be secrets: of each run without blanks, what lies between two signs or ends."""
+    for chunk in _CHUNK.finditer(text):
+        places = sorted(
+            {chunk.start(), *(place for sign in _SIGN.finditer(text, *chunk.span()) for place in sign.span())}
+        )
+        for number, start in enumerate(places):
+            yield from (text[start:end] for end in places[number + 1 : number + _MOST_PLACES] if end - start > 11)
 
 
 def _items(tree: Any) -> list[tuple[str, Any]]:
