@@ -80,10 +80,10 @@ def _left(plant: Plant, texts: Sequence[str]) -> Iterator[str]:
 # ---- broken on purpose ----
 
 BROKEN: dict[str, Callable[[], AbstractContextManager[object]]] = {
-    "each piece by itself": lambda: patch.object(borders._Stream, "secrets", lambda *_, **__: iter(())),
+    "each piece by itself": lambda: patch.object(borders._Stream, "add", lambda *_, **__: None),
     "what may follow an end": lambda: patch.object(borders, "unfinished", lambda *_: iter(())),
-    "what goes on from an end": lambda: patch.object(borders, "open_ends", lambda *_: {}),
-    "how much goes on": lambda: patch.object(borders, "_following", lambda *_: 0),
+    "what goes on from an end": lambda: patch.object(borders, "_tail", lambda *_: ""),
+    "how much goes on": lambda: patch.object(borders, "_rest", lambda _: 0),
 }
 """Redaction without one of its parts, by what it does not look at."""
 

@@ -51,9 +51,9 @@ class Text:
         return "".join(each if len(low := each.lower()) > 1 else low for each in self.raw)
 
     @cached_property
-    def data(self) -> bytes:
-        """The text as RE2 reads it: UTF-8, a lone surrogate as one question mark."""
-        return self.raw.encode("utf-8", "replace")
+    def data(self) -> str:
+        """The text as RE2 reads it: a lone surrogate as one question mark."""
+        return self.raw.encode("utf-8", "replace").decode()
 
 
 @cache
@@ -85,25 +85,12 @@ class Expression:
         except (re2.error, UnicodeEncodeError) as error:
             said = error.args[0] if error.args else error
             raise PatternError(said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)) from None
+        self._groups = range(self._expression.groups + 1)
 
     def matches(self, text: Text) -> Iterator[Sequence[Place]]:
         """The matches in order, none over another, each as the places of the whole and of its groups."""
-        data = text.data
-        plain = len(data) == len(text.raw)
-        place = characters = 0  # how far the bytes were counted, and how many characters these are
-        for found in self._expression.finditer(data):
-            spans = [found.span(group) for group in range(self._expression.groups + 1)]
-            if not plain:
-                start = spans[0][0]
-                characters += len(data[place:start].decode())
-                place = start
-                spans = [
-                    (begin := characters + len(data[start:first].decode()), begin + len(data[first:last].decode()))
-                    if first >= 0
-                    else (first, last)
-                    for first, last in spans
-                ]
-            yield spans
+        for found in self._expression.finditer(text.data):
+            yield [found.span(group) for group in self._groups]
 
 
 compile = Expression  # noqa: A001  # as `re.compile`

@@ -22,9 +22,7 @@ def untagged(text: str) -> str:
     return MARKER.sub(r"[REDACTED:\1]", text)
 
 
-SHORTEST_AGAIN = 12  # characters of a secret that is looked for again
-
-_MANY = 100  # secrets, from which on a text is gone through once, not once for each
+_MANY, _HEAD = 100, 12  # secrets, from which on a text is gone through once; characters by which each is looked for
 
 
 class Span(NamedTuple):
@@ -54,10 +52,10 @@ class Known:
 
     def __init__(self, markers: Mapping[str, str]) -> None:
         self._markers = markers
-        self._heads: dict[int, dict[str, list[str]]] = {}  # by how long they are, how the secrets begin
+        self._heads: dict[str, list[str]] = {}  # of many, by how they begin
         for secret in markers if len(markers) > _MANY else ():
-            head = secret[:SHORTEST_AGAIN]
-            self._heads.setdefault(len(head), {}).setdefault(head, []).append(secret)
+            self._heads.setdefault(secret[:_HEAD], []).append(secret)
+        self._sizes = set(map(len, self._heads))
 
     def spans(self, text: str) -> Iterator[Span]:
         """Where they stand in a text; in no order, and they may overlap."""
@@ -66,10 +64,10 @@ class Known:
                 place = 0
                 while (place := text.find(secret, place)) >= 0:
                     yield Span(place, place := place + len(secret), marker)
-        for size, heads in self._heads.items():
+        for size in self._sizes:
             for place in range(len(text) - size + 1):
-                for secret in heads.get(text[place : place + size], ()):
-                    if text.startswith(secret, place):
+                for secret in self._heads.get(text[place : place + size], ()):
+                    if len(secret) == size or text.startswith(secret, place):
                         yield Span(place, place + len(secret), self._markers[secret])
 
     def replaced(self, text: str) -> str:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ralf.redact import assignments, commands, keys, labels, names, rules, tables, values, vendors
 from ralf.redact.engine import Expression, Hit, Text, Words
 from ralf.redact.marks import MARKER, Known, Span, marked, merged
-from ralf.text.frozen import replace
 from ralf.text.patterns import regex
 
 if TYPE_CHECKING:
@@ -62,9 +61,6 @@ _WORDS = Words(tuple(_BY_WORD))
 
 _ESCAPED_BREAK = regex(r"(?<!\\)(?:\\++r)?+\\++n|\r\n")
 
-_IN_FIELDS = ("user", "note", "mark", "other")
-"""Kinds of events whose fields hold words that their text does not."""
-
 _MOST_PASSES = 3  # what stands behind a marker may be a secret of its own; one pass is the rule
 
 
@@ -91,23 +87,35 @@ class Redactor:
             )
         return text
 
-    def tree(self, value: Any) -> Any:
-        """Plain data with every string redacted, keys included; a string under a key is judged by the key, too."""
-        return self._tree(value, cache(self.text))  # the same keys and paths stand in it many times
+    def tree(self, value: Any, known: Known | None = None) -> Any:
+        """Plain data with every string redacted, keys included; a string under a key is judged by the key, too.
 
-    def _tree(self, value: Any, text: Callable[[str], str]) -> Any:
+        known  secrets that are looked for, too
+        """
+        text = self.text if known is None else lambda value: known.replaced(self.text(value))
+        return self._tree(value, cache(text), {})  # the same keys and paths stand in it many times
+
+    def named(self, tree: Any) -> dict[str, str]:
+        """The values of a tree that their keys call secrets, with their markers."""
+        found: dict[str, str] = {}
+        self._tree(tree, str, found)
+        return found
+
+    def _tree(self, value: Any, text: Callable[[str], str], named: dict[str, str], key: str = "") -> Any:
         if isinstance(value, str):
-            return text(value)
+            if not (key and value and self._is_named(key, value)):
+                return text(value)
+            return named.setdefault(value, self.marker("secret", value))
         if isinstance(value, Mapping):
-            return {text(str(key)): self._under(str(key), item, text) for key, item in value.items()}
-        if isinstance(value, list | tuple):
-            return [self._tree(item, text) for item in value]
-        return value
+            return {text(str(key)): self._tree(item, text, named, str(key)) for key, item in value.items()}
+        return [self._tree(item, text, named) for item in value] if isinstance(value, list | tuple) else value
 
-    def _under(self, key: str, value: Any, text: Callable[[str], str]) -> Any:
-        if isinstance(value, str) and self._is_named(key, value):
-            return self.marker("secret", value)
-        return self._tree(value, text)
+    def _is_named(self, key: str, value: str) -> bool:
+        """Whether a value is a secret because its key says so."""
+        if not names.is_name(key) or "\n" in value or MARKER.match(value):
+            return False
+        head = f'"{key}": "'
+        return any(hit[:2] == (len(head), len(head) + len(value)) for hit in self.hits(f'{head}{value}"'))
 
     def events(
         self,
@@ -124,47 +132,9 @@ class Redactor:
         following  the first events of what comes next, where it is known
         known      random secrets of earlier events, with their markers: found again, and added to
         """
-        from ralf.redact import borders  # here and below: who redacts single texts knows no borders
+        from ralf.redact import borders  # who redacts single texts knows no borders
 
-        found, rests = borders.spans(self, events, tails or {}, following, known)
-        plain = self._names(events)
-        clean = [self._event(event, its, plain) for event, its in zip(events, found, strict=True)]
-        return clean, borders.open_ends(clean, tails or {}, rests)
-
-    def _names(self, events: Sequence[Event]) -> dict[str, str]:
-        """The names that events bear, each redacted; all at once, for they are many and short."""
-        known = list(dict.fromkeys(name for event in events for name in (event.tool, event.call_id, event.cwd)))
-        if not self.hits("\n".join(known)):
-            return {name: name for name in known}
-        return {name: self.text(name) for name in known}
-
-    def _event(self, event: Event, hits: Sequence[Span], plain: Mapping[str, str]) -> Event:
-        text = self.text(marked(event.text, hits)) if hits else event.text
-        tree = event.input
-        if tree and (hits or event.kind in _IN_FIELDS or any(map(names.is_name, _keys(tree)))):
-            secrets = Known({event.text[span.start : span.end]: span.marker for span in hits})
-            tree = _replaced(self.tree(tree), secrets)
-        tool, call, cwd = plain[event.tool], plain[event.call_id], plain[event.cwd]
-        if (text, tree, tool, call, cwd) == (event.text, event.input, event.tool, event.call_id, event.cwd):
-            return event
-        return replace(event, text=text, input=tree, tool=tool, call_id=call, cwd=cwd)
-
-    def named(self, tree: Any) -> Iterator[tuple[str, str]]:
-        """The values of a tree that their keys call secrets, each with its marker."""
-        for key, item in _items(tree):
-            if not isinstance(item, str):
-                yield from self.named(item)
-            elif item and self._is_named(key, item):
-                yield item, self.marker("secret", item)
-
-    def _is_named(self, key: str, value: str) -> bool:
-        """Whether a value is a secret because its key says so."""
-        if not names.is_name(key) or "\n" in value or MARKER.match(value):
-            return False
-        head = f'"{key}": "'
-        text = Text(f'{head}{value}"')
-        hits = assignments.find(text, list(names.stems_of(text.low, names.WORDS)))
-        return any(hit[:2] == (len(head), len(head) + len(value)) for hit in hits)
+        return borders.redacted(self, events, tails or {}, following, known if known is not None else {})
 
     # ---- one text ----
 
@@ -233,26 +203,3 @@ def _candidates(text: str) -> Iterator[str]:
         )
         for number, start in enumerate(places):
             yield from (text[start:end] for end in places[number + 1 : number + _MOST_PLACES] if end - start > 11)
-
-
-def _items(tree: Any) -> list[tuple[str, Any]]:
-    """The items of an object or a list, each with its key; in a list the key is "", which names no secret."""
-    if isinstance(tree, Mapping):
-        return [(str(key), item) for key, item in tree.items()]
-    return [("", item) for item in tree] if isinstance(tree, list | tuple) else []
-
-
-def _keys(tree: Any) -> Iterator[str]:
-    for key, item in _items(tree):
-        yield key
-        yield from _keys(item)
-
-
-def _replaced(tree: Any, secrets: Known) -> Any:
-    if isinstance(tree, str):
-        return secrets.replaced(tree)
-    if isinstance(tree, Mapping):
-        return {key: _replaced(item, secrets) for key, item in tree.items()}
-    if isinstance(tree, list):
-        return [_replaced(item, secrets) for item in tree]
-    return tree
