@@ -36,7 +36,7 @@ _BEFORE, _BEHIND = 8 << 10, 32 << 10  # so much around a key's or a manifest's s
 # ---- pieces and ends ----
 
 _SHORT, _LEAST_SHORT = 8, 12  # characters of a word that tells little, and the bits that it must tell
-_LEAST, _LEAST_NEEDED = 12, 8  # bits that others must tell, less one for each character
+_LEAST, _LEAST_NEEDED = 10, 8  # bits that others must tell, less one for each character
 _LEAST_ALONE = 20  # bits that a word must tell that nothing calls a secret
 
 
@@ -83,7 +83,7 @@ def cut_off(text: str) -> Iterator[Hit]:
             yield Hit(token.start(), end, "cut-off")
 
 
-_ENDS = regex(r"[^\W]|[=-]")
+_ENDS = regex(r"[\w=.-]")
 _MORE = "q7Rt2bVx9MpL4sKd8WzY3nCf"
 _MAY_FOLLOW = (_MORE, f"{_MORE}@h", "h", "@h", "\nkind: Secret\n", '"},"kind":"Secret"}')  # and make it a secret
 _RANDOM = regex(r"(?<![\w/\\.~+-])(?![a-z0-9]{2,12}[_-])(?=[0-9a-fA-F-]*[g-zG-Z])[A-Za-z0-9_-]{12,200}(?![\w/.+=-])")
@@ -178,7 +178,7 @@ def _clean(redactor: Redactor, event: Event, spans: Sequence[Span], named: Mappi
 # ---- from one run to the next ----
 
 _GOES_ON = regex(  # how many characters of it follow, where known, or a piece that is too short to tell
-    r"\[REDACTED:([a-z0-9-]{1,40}):[0-9a-f]{8}\](?:\+([0-9]{1,6})|[^\s\"'`<>()]{0,11}[; ]{0,2})\Z"
+    r"(?:\[REDACTED:([a-z0-9-]{1,40}):[0-9a-f]{8}\])+(?:\+([0-9]{1,6})|[^\s\"'`<>()]{0,11}[; ]{0,2})\Z"
 )
 _KEY = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7q7Rt2bVx9MpL"
 
@@ -220,12 +220,14 @@ class _Stream:
         self._redactor = redactor
         goes_on = _GOES_ON.search(tail)
         self._kind, self._left = (goes_on[1], int(goes_on[2] or 0)) if goes_on is not None else ("", 0)
+        tail = _plain(tail)
         if goes_on is not None and not self._left:  # a secret stands for it, so that what goes on from it is found
             secret = _KEY if self._kind == "private-key" else f"password={_MORE}"
             tail = tail[: goes_on.start()] + secret + MARKER.sub("", goes_on[0])
+        tail = MARKER.sub(_MORE, tail)
         self._found = [[], *found]
-        self._text = "".join([_plain(tail), *texts])
-        self._ends = list(accumulate(map(len, texts), initial=len(_plain(tail))))  # the first is the tail's
+        self._text = "".join([tail, *texts])
+        self._ends = list(accumulate(map(len, texts), initial=len(tail)))  # the first is the tail's
         self._whole = {  # behind these a secret stands that is one without what follows
             end
             for end, text, spans in zip(self._ends[1:], texts, found, strict=True)
