@@ -176,12 +176,14 @@ def test_a_tree_is_redacted_by_its_keys_too() -> None:
 # ---- events ----
 
 
-def test_a_secret_that_two_results_share_stands_in_neither() -> None:
-    token = "ghp_" + "q7Rt2bVx9" * 4
+@pytest.mark.parametrize("body", ["q7Rt2bVx9" * 4, "abcdefghi" * 4])
+def test_a_secret_that_two_results_share_stands_in_neither(body: str) -> None:
+    token = f"ghp_{body}"
     for cut in range(1, len(token)):
         first, second = f"the key is {token[:cut]}", f"{token[cut:]} and done"
         shown, _ = REDACTOR.events([result(first), result(second)])
-        assert not any(token[at : at + 12] in event.text for event in shown for at in range(len(token) - 11)), cut
+        assert not any(token[at : at + 8] in event.text for event in shown for at in range(len(token) - 7)), cut
+        assert shown[1].text.endswith(" and done")
 
 
 def test_a_secret_that_two_segments_share_stands_in_neither() -> None:
@@ -212,6 +214,15 @@ def test_of_a_cut_secret_as_much_is_taken_as_is_known_to_follow() -> None:
     behind, _ = REDACTOR.events([second], tails=ends)
     assert re.fullmatch(r"\[REDACTED:password:[0-9a-f]{8}\] tide < dump.sql", behind[0].text)
     assert "seaside" not in before[0].text
+
+
+def test_a_short_message_between_the_pieces_of_a_secret_stays() -> None:
+    token = "ghp_" + "q7Rt2bVx9" * 4
+    for message in ("ok", "go on", "Done.", "exit 0", "null", "Deployed rev 17"):
+        for cut in range(12, len(token) - 10):
+            shown, _ = REDACTOR.events([result(token[:cut]), result(message), result(token[cut:])])
+            assert shown[1].text == message
+            assert token[:12] not in shown[0].text
 
 
 SHORT = [

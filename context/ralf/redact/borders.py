@@ -93,11 +93,12 @@ _ID = regex(
 )
 
 
-def unfinished(hits: Callable[[str], list[Hit]], end: str) -> Iterator[Hit]:
+def unfinished(hits: Callable[[str], list[Hit]], end: str, last: int) -> Iterator[Hit]:
     """The secrets of an end of which nobody knows yet what follows: what would be one with this or that behind it, and
     a last word that looks random.
 
     hits  finds the secrets of a text
+    last  where the last text begins
     """
     known = {hit.start for hit in hits(end)}
     for hit in (hit for more in _MAY_FOLLOW for hit in hits(end + more)):
@@ -107,9 +108,10 @@ def unfinished(hits: Callable[[str], list[Hit]], end: str) -> Iterator[Hit]:
     line = end.rfind("\n") + 1
     for word in _RANDOM.finditer(end, line):
         alone = not end[: word.start()].strip()  # a whole output: an id, most often, and nothing says more
-        last = not end[word.end() :].strip("\"'") or "echo " in end[line : word.start()]
+        ends = not end[word.end() :].strip("\"'") or "echo " in end[line : word.start()]
         named = _ID.search(end, max(0, word.start() - 40), word.start())
-        if last and not alone and not named and odds(word[0]) > _LEAST_ALONE:
+        glued = word.start() < last and odds(end[word.start() : last]) <= _LEAST  # behind a word of the text before
+        if ends and not alone and not named and not glued and odds(word[0]) > _LEAST_ALONE:
             yield Hit(*word.span(), "cut-off")
 
 
@@ -254,7 +256,7 @@ class _Stream:
                 if not any(begin + span.end > start + hit.start for span in self._found[number]):
                     self._add(start, hit)
         start = _edge(text, max(0, len(text) - _NEAR))
-        for hit in unfinished(hits, text[start:]) if unknown else ():
+        for hit in unfinished(hits, text[start:], self._ends[-2] - start) if unknown else ():
             self._add(start, hit)
 
     def _windows(self) -> list[Span]:
@@ -285,16 +287,18 @@ class _Stream:
             if behind and not (stop < last and "\n" in self._text[at:stop]):
                 needed = first < begin and begin not in self._whole
                 size = _size(self._text[at:stop], needed=needed)
-                if not (needed and hit.kind != "cut-off" and self._is_exact(first, at, stop, last)):
-                    stop = at + size
+                whole = size == stop - at or (
+                    needed and hit.kind != "cut-off" and self._is_exact(first, at, stop, last)
+                )
+                stop = stop if whole else at + size
             pieces.append((number, begin, at, stop))
         if len(pieces) > 1 and all(at == stop for _, _, at, stop in pieces[1:]):
             number, begin, at, stop = pieces[0]
             pieces = [(number, begin, at, at + _size(self._text[at:stop], needed=True))]
-        secret = "".join(self._text[at:stop] for _, _, at, stop in pieces)
+        shown = self._redactor.marker(hit.kind, "".join(self._text[at:stop] for _, _, at, stop in pieces))
         for number, begin, at, stop in pieces:
             if at < stop:
-                self._found[number].insert(0, Span(at - begin, stop - begin, self._redactor.marker(hit.kind, secret)))
+                self._found[number].insert(0, Span(at - begin, stop - begin, shown))
 
     def _is_exact(self, first: int, at: int, stop: int, last: int) -> bool:
         """Whether a secret is none without a piece within it, or a token without its last character: no message fits

@@ -6,6 +6,7 @@ try words against it. Redacting what is redacted changes nothing.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
@@ -50,7 +51,7 @@ RULES: tuple[Rule, ...] = (
     tables.Manifest(),
     *vendors.rules(),
 )
-"""What finds secrets; where two find the same one, the first names it."""
+"""What finds secrets; of two that find the same one the first, which is always the same, names it."""
 
 _BY_WORD: dict[str, list[int]] = {}
 for _number, _rule in enumerate(RULES):
@@ -142,16 +143,18 @@ class Redactor:
         """The secrets of a text, in order, none over another."""
         looked = Text(text)
         there = _WORDS.within(looked.low)
-        numbers = sorted(
-            {number for word in there for number in _BY_WORD[word]}
-        )  # of two finds the same is always first
+        numbers = sorted({number for word in there for number in _BY_WORD[word]})
         words = frozenset(there)
         found = [hit for number in numbers for hit in RULES[number].find(looked, words)]
-        found.extend(self._of_the_user(looked))
-        if not found:
-            return []
-        known = [marker.span() for marker in MARKER.finditer(text)] if "[REDACTED:" in text else []
-        return merged(hit for hit in found if not any(hit.start < end and start < hit.end for start, end in known))
+        found += self._of_the_user(looked)
+        if found and "[REDACTED:" in text:
+            marks = list(MARKER.finditer(text))
+            starts = [mark.start() for mark in marks]
+            before = [bisect_left(starts, hit.end) for hit in found]  # how many markers begin before a hit's end
+            found = [
+                hit for hit, many in zip(found, before, strict=True) if not many or marks[many - 1].end() <= hit.start
+            ]
+        return merged(found)
 
     def _of_the_user(self, text: Text) -> Iterator[Hit]:
         for pattern in self._patterns:
