@@ -51,9 +51,10 @@ class Text:
         return "".join(each if len(low := each.lower()) > 1 else low for each in self.raw)
 
     @cached_property
-    def data(self) -> str:
-        """The text as RE2 reads it: a lone surrogate as one question mark."""
-        return self.raw.encode("utf-8", "replace").decode()
+    def data(self) -> bytes | str:
+        """The text as RE2 reads it: bytes where each is a character, else a lone surrogate as one question mark."""
+        data = self.raw.encode("utf-8", "replace")
+        return data if len(data) == len(self.raw) else data.decode()
 
 
 @cache
@@ -108,8 +109,11 @@ class Words:
 
     def within(self, low: str) -> list[str]:
         """The words that stand in a text, which is in lower case."""
-        self._looked += len(low)
-        if not available() or (len(low) < _WITHOUT and self._looked < 4 * _WITHOUT):
+        if "_set" not in self.__dict__ and len(low) < _WITHOUT:
+            self._looked += len(low)
+            if self._looked < 4 * _WITHOUT:
+                return [word for word in self._words if word in low]
+        if not available():
             return [word for word in self._words if word in low]
         return [self._words[number] for number in self._set.Match(low.encode("utf-8", "replace")) or ()]
 

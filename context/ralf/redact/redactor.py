@@ -147,7 +147,9 @@ class Redactor:
         words = frozenset(there)
         found = [hit for number in numbers for hit in RULES[number].find(looked, words)]
         found += self._of_the_user(looked)
-        if found and "[REDACTED:" in text:
+        if not found:
+            return []
+        if "[REDACTED:" in text:
             marks = list(MARKER.finditer(text))
             starts = [mark.start() for mark in marks]
             before = [bisect_left(starts, hit.end) for hit in found]  # how many markers begin before a hit's end
