@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import fcntl
 import hashlib
 import json
 import os
@@ -12,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import termios
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -462,11 +464,18 @@ def on_a_terminal(root: Path, *arguments: str, answer: str = "", **more: str) ->
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
+        start_new_session=True,
+        preexec_fn=takes_terminal,
     )
     os.close(theirs)
     os.write(ours, answer.encode())
     said = read_terminal(ours)
     return child.wait(HANGS), said
+
+
+def takes_terminal() -> None:
+    """Make the terminal at its standard input that of a process that leads a session of its own, as a shell's is."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def read_terminal(terminal: int) -> str:

@@ -84,6 +84,8 @@ def at_a_screen(root: Path, *arguments: str, rows: int = 20, **more: str) -> str
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
+        start_new_session=True,
+        preexec_fn=storekit.takes_terminal,
     )
     os.close(theirs)
     said = storekit.read_terminal(ours)

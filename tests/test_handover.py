@@ -320,6 +320,8 @@ def test_a_hand_over_is_an_agents_if_the_program_at_the_terminal_that_runs_it_re
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
+        start_new_session=True,
+        preexec_fn=storekit.takes_terminal,
     )
     os.close(theirs)
     printed = storekit.read_terminal(ours)

@@ -29,7 +29,7 @@ from ralf_integrations.loop.caps import Caps
 from ralf_integrations.loop.options import Event, Options, Result
 from ralf_integrations.loop.run import Loop
 from ralf_integrations.loop.state import LoopState
-from storekit import HANGS, read_terminal
+from storekit import HANGS, read_terminal, takes_terminal
 
 pytestmark = [pytest.mark.ci]
 
@@ -523,7 +523,7 @@ def test_a_checkpoint_that_falls_due_while_an_agent_runs_without_hooks_is_made_t
 def test_a_closed_terminal_ends_the_loop_and_its_agents(plan: Plan) -> None:
     task = plan.add("hang")
     master, slave = pty.openpty()
-    loop = plan.start(stdin=slave, stdout=slave, stderr=slave, start_new_session=True, preexec_fn=_takes_terminal)
+    loop = plan.start(stdin=slave, stdout=slave, stderr=slave, start_new_session=True, preexec_fn=takes_terminal)
     os.close(slave)
     until(lambda: plan.lines("start"))
     os.close(master)
@@ -542,13 +542,6 @@ def test_a_terminal_shows_the_running_agents_below_what_has_happened(plan: Plan,
     assert re.search(r"w1 +TASK-\w+ +python[0-9.]* +\d+ +\d+s +Write the \[bold\]schema\[/x\]", shown), shown
     assert "done: Write the [bold]schema[/x]" in shown
     assert "evil" not in shown.replace("schema[/x] evil", "") or "\x1b]0" not in shown
-
-
-def _takes_terminal() -> None:
-    import fcntl
-    import termios
-
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def test_a_detached_loop_outlives_its_terminal_and_can_be_looked_at_and_stopped(plan: Plan) -> None:

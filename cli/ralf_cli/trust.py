@@ -11,6 +11,7 @@ from ralf_cli.command import command
 from ralf_cli.options import complete_route, with_json, with_root
 
 if TYPE_CHECKING:
+    from ralf.maintenance import ownership
     from ralf.project import Project
 
 
@@ -43,6 +44,7 @@ def trust(name: str | None, root: str | None, as_json: bool) -> None:
 
     project = projects.find(root)
     streams = {} if name else ownership.find_theirs(project)
+    counts = {stream: len(digests) for stream, digests in streams.items()}
     found = trusting.everything(project, name or "")
     if name and not found and not (routes := trusting.everything(project, routing.existing(project, name))):
         click.echo(f"{name}: nothing here came from elsewhere")
@@ -51,14 +53,14 @@ def trust(name: str | None, root: str | None, as_json: bool) -> None:
         found = routes
     if as_json:
         emit_json(
-            {"streams": streams, "foreign": [{"kind": one.kind, "name": one.name, "text": one.text} for one in found]}
+            {"streams": counts, "foreign": [{"kind": one.kind, "name": one.name, "text": one.text} for one in found]}
         )
         return
     if not found and not streams:
         click.echo(f"{project.folder}: nothing here came from elsewhere")
         return
     with handed_over():
-        _show_streams(project, streams)
+        shown = _show_streams(project, counts)
         for one in found:
             click.echo(f"{one.kind} {one.name}: not written by your ralf:")
             _show(one.text)
@@ -67,9 +69,9 @@ def trust(name: str | None, root: str | None, as_json: bool) -> None:
     if streams and click.confirm(
         "Did your own ralf write these records? Then they speak as you", default=False, err=True
     ):
-        if ownership.find_theirs(project) != streams:
+        if shown != streams:
             raise trusting.changed(project.folder)
-        ownership.adopt(project)
+        ownership.adopt(project, streams)
         click.echo(f"{project.folder}: taken as yours")
         known = {(one.kind, one.name, one.text) for one in found}
         found = [one for one in trusting.everything(project) if (one.kind, one.name, one.text) in known]
@@ -82,16 +84,21 @@ def trust(name: str | None, root: str | None, as_json: bool) -> None:
                     click.echo(line)
 
 
-def _show_streams(project: Project, streams: dict[str, int]) -> None:
-    """Show all records of streams that are not this user's."""
+def _show_streams(project: Project, streams: dict[str, int]) -> ownership.Theirs:
+    """Show all records of streams that are not this user's; the digests of what was shown."""
     from ralf.maintenance import ownership
 
+    shown = {}
     if streams:
         click.echo(f"{sum(streams.values()):,} records in {len(streams):,} streams that your ralf did not write here:")
     for stream, count in streams.items():
         click.echo(f"{stream}: {count:,}")
+        digests = []
         for record in ownership.records_of(project, stream):
             _show(record.decode("utf-8", "replace"))
+            digests.append(ownership.digest(record))
+        shown[stream] = tuple(digests)
+    return shown
 
 
 def _show(text: str) -> None:

@@ -93,6 +93,15 @@ def test_no_agent_forgets_what_the_store_holds(spoken: User) -> None:
     assert spoken.decisions("tide") == [HOLDS]
 
 
+def test_what_a_person_decides_in_an_agents_words_is_theirs_from_then_on(user: User) -> None:
+    user.does("decide", "tide", HOLDS, "--new")
+    assert user.types("decide", "tide", HOLDS)[0] == 0
+    found = user.does("show", "tide", "--json").json()["decisions"]
+    assert [one["origin"] for one in found if one.get("status", "active") == "active"] == ["user"]
+    user.ralf("undo", "tide", found[-1]["id"])
+    assert user.decisions("tide") == [HOLDS]
+
+
 def test_an_agent_drops_and_takes_back_what_an_agent_decided(spoken: User) -> None:
     spoken.does("decide", "tide", STRANGE)
     spoken.does("undo", "tide", "DEC-002")
@@ -149,7 +158,7 @@ def test_a_brief_says_of_each_decision_and_rule_whose_it_is(user: User) -> None:
 
 def test_who_writes_to_the_terminal_of_another_is_no_person(spoken: User) -> None:
     ours, theirs = pty.openpty()
-    borrowed = spoken.start("drop", "tide", "DEC-001", stdout=theirs, stderr=theirs, session=True)
+    borrowed = spoken.start("undo", "tide", "DEC-001", stdout=theirs, stderr=theirs, session=True)
     assert borrowed.wait(command.HANGS) != 0
     os.close(theirs)
     os.close(ours)

@@ -187,13 +187,17 @@ def moved_from(project: Project) -> Registration | None:
     return None
 
 
-def find_theirs(project: Project) -> dict[str, int]:
-    """The streams of the store that are not this user's, and how many records each has. Reads only."""
-    found = {}
+Theirs = dict[str, tuple[bytes, ...]]
+"""Streams that are not this user's, with the digests of their records, in order."""
+
+
+def find_theirs(project: Project) -> Theirs:
+    """The streams of the store that are not this user's. Reads only."""
+    found = Theirs()
     for stream in sorted(project.store.streams("")):
         with suppress(DamagedJournal):
             if project.store.is_foreign(stream):
-                found[stream] = sum(1 for _ in records_of(project, stream))
+                found[stream] = tuple(map(digest, records_of(project, stream)))
     return found
 
 
@@ -203,19 +207,31 @@ def records_of(project: Project, stream: str) -> Iterator[bytes]:
         yield from (entry.record for entry in project.store.inner.read(stream))
 
 
-def adopt(project: Project) -> None:
-    """Take a store as this user's own: its records get the store's id. A stream that git tracks came with a repository
-    and stays foreign. Done again it is completed.
+def digest(record: bytes) -> bytes:
+    """What tells a record from any other."""
+    return hashlib.sha256(record).digest()
+
+
+def adopt(project: Project, seen: Theirs | None = None) -> None:
+    """Take records as this user's own, as they were shown to them: they get the store's id. What has come since, and a
+    stream that git tracks, which came with a repository, stays foreign. Done again it is completed.
+
+    seen  as of `find_theirs`; None: all that there are
 
     Errors as for `registry.update`, and of the store; Busy while somebody writes.
     """
     _register(project)
     files = project.store.files
     tracked = {project.folder / name for name in project.git.tracked()}
-    for stream in find_theirs(project):
+    for stream, digests in (find_theirs(project) if seen is None else seen).items():
         if files is None or files.path(stream) not in tracked:
+            shown = frozenset(digests)
+
+            def own(entry: Entry, shown: frozenset[bytes] = shown) -> bytes:
+                return _as_own(project, entry) if digest(entry.record) in shown else entry.record
+
             with suppress(DamagedJournal):  # `verify` names it
-                project.store.inner.replace(stream, lambda entry: _as_own(project, entry))
+                project.store.inner.replace(stream, own)
 
 
 _SEALED = re.compile(rb',"seal":"[0-9a-f]{32}"\}\Z')

@@ -98,7 +98,8 @@ def record_decision(
                 raise UsageError(route, f"{old.id} is a person's decision, and an agent replaces none", hint)
             new = replace(new, supersedes=old.id)
         elif same is not None:
-            if _adds_nothing(new, same) or (origin == "agent" and same.origin in OF_A_PERSON):
+            is_taken_over = origin in OF_A_PERSON and same.origin not in OF_A_PERSON  # by a person, in the same words
+            if (_adds_nothing(new, same) and not is_taken_over) or (origin == "agent" and same.origin in OF_A_PERSON):
                 return same
             new = replace(new, supersedes=same.id)
         payload = edits.labelled(writer.context, "decision", {"decision": to_tree(new)}, project.git.clone)

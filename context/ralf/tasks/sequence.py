@@ -1,6 +1,6 @@
 """The order in which tasks are done, as chains with checkpoints between their tasks: pure, and in time n log n.
 
-A plan lies over the tasks: what they depend on stays in their files. docs/tasks.md#the-plan says by which rules it is made.
+A plan lies over the tasks: what they depend on stays in their files. docs/tasks.md says by which rules it is made.
 """
 
 from __future__ import annotations
