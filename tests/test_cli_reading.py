@@ -223,7 +223,7 @@ def completed(root: Path, words: str, **more: str) -> list[str]:
         ("ralf show TI", ["tide"]),
         ("ralf search x --route t", ["tide"]),
         ("ralf show tide DEC-00", [f"DEC-00{number}" for number in range(9, 0, -1)]),
-        ("ralf log .. tide DEC-04", ["DEC-040"]),
+        ("ralf undo tide DEC-04", ["DEC-040"]),
         ("ralf config thr", ["threshold"]),
         ("ralf schema c", ["config", "config.local"]),
         ("ralf show none-of-that-name", []),

@@ -74,7 +74,7 @@ _ALIASES = {
 _BEHIND = {
     "config": {"list": _same("config"), "get": _same("config"), "set": _same("config")},
     "memory": {"why": _same("memory", "show")},
-    "route": {"use": _same("route"), "rename": _renamed},
+    "route": {"use": _same("route"), "rename": _renamed, "close": lambda args: ["route", *args, "--close"]},
 }
 """What scripts type behind a command."""
 

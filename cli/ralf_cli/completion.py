@@ -69,6 +69,9 @@ def labels(root: str | None, route: str | None, incomplete: str) -> list[Complet
     route  None: the current one. Under the name of one that was merged into another, labels that mean other items there
            are left out
     """
+    begin = incomplete.casefold()
+    if not any(one.startswith(begin[: len(one)]) for one in ("cp-", "dec-")):
+        return []  # before anything is loaded
     import ralf
     from ralf import project
     from ralf.checkpointing.progress import meant
@@ -80,7 +83,6 @@ def labels(root: str | None, route: str | None, incomplete: str) -> list[Complet
         context = ralf.get_context(name, root=root)
         items = [(item.id, item.decision) for item in context.decisions if item.status == "active"]
         items += [(entry.checkpoint_id, entry.summary_ref.partition(": ")[2]) for entry in context.checkpoints]
-        begin = incomplete.casefold()
         return [
             CompletionItem(label, help=trimmed(one_line(text), _HELP))
             for label, text in reversed(items)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import sys
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ralf_cli.command import Command, command
-from ralf_cli.options import with_json, with_root
+from ralf_cli.options import with_json_alone, with_root
 from ralf_cli.pager import with_pager
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ _BELOW_ZERO = re.compile(r"-[0-9][0-9_,.]*%?")
 @click.option("--default", "to_default", is_flag=True, help="Take the line out: back to the default.")
 @with_root
 @with_pager
-@with_json
+@with_json_alone
 def config(
     key: str | None,
     values: tuple[str, ...],
@@ -148,18 +149,22 @@ def config(
     Exit status: 0, even if nothing changed · 1 unwritable, disk full · 2 unknown key, a value that makes no sense,
     not opted in · 4 the file is no configuration · 5 busy
     """
-    if key is None:
-        if local or to_default:
-            raise click.UsageError("name the KEY")
-        _list(root, changed=changed, as_json=as_json)
-    elif changed:
+    from ralf_cli.output import handed_over
+
+    if key is None and (local or to_default):
+        raise click.UsageError("name the KEY")
+    if key is not None and changed:
         raise click.UsageError("--changed is for the list: leave out KEY")
-    elif values or to_default:
-        _set(key, values, root, local=local, to_default=to_default, as_json=as_json)
-    elif local:
+    if key is not None and local and not (values or to_default):
         raise click.UsageError("say what is changed: VALUE or --default")
-    else:
-        _get(key, root, as_json=as_json)
+    if key is not None and not (values or to_default):
+        _get(key, root, as_json=as_json)  # the value alone, for scripts, too
+        return
+    with nullcontext() if as_json else handed_over():
+        if key is None:
+            _list(root, changed=changed, as_json=as_json)
+        else:
+            _set(key, values, root, local=local, to_default=to_default, as_json=as_json)
 
 
 def _set(key: str, values: tuple[str, ...], root: str | None, *, local: bool, to_default: bool, as_json: bool) -> None:

@@ -14,7 +14,7 @@ _MOST = 200_000  # bytes that are read
 
 
 @command(short_help="Hand over to whoever goes on with a route.")
-@with_route()
+@with_route
 @click.argument("file", required=False, type=click.Path(path_type=Path, dir_okay=False))
 @with_new
 @with_root

@@ -58,7 +58,7 @@ def log(
     from ralf.route.history import log as events_of
     from ralf_cli.output import emit_json, fields_of, say, table
 
-    route, moments = route_and_labels(ctx, given, 1)
+    route, moments = route_and_labels(ctx, given, 1, spans=True)
     if moments:
         a, is_span, b = moments[0].partition("..")
         if not is_span:

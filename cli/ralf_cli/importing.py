@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ralf_cli.command import command
+from ralf_cli.command import command, taking
 from ralf_cli.options import with_json, with_root
 from ralf_integrations.client import CLIENTS
 
@@ -27,8 +27,8 @@ _MOST_ROWS = 40  # of files that came to nothing
 @command("import", short_help="Import history or tasks of another tool, or a client's sessions.")
 @click.argument("source", metavar="SOURCE")
 @click.argument("path", required=False, type=click.Path())
-@click.option("--dry-run", is_flag=True, help="Only show what would be imported where.")
 @click.option("--since", metavar="WHEN", help="Only client sessions written to since then, e.g. 30d, 2026-02-01.")
+@taking("dry_run")
 @with_root
 @with_json
 @click.pass_context

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from ralf.text.patterns import regex
-from ralf_cli.command import command
+from ralf_cli.command import command, taking
 from ralf_cli.options import with_json_alone, with_root
 from ralf_cli.output import say
 from ralf_integrations.client import CLAUDE_CODE, CLIENTS
@@ -80,8 +80,8 @@ class Plan:
 )
 @click.option("--off", is_flag=True, help="Switch the hooks of this project off; `ralf init` switches them on again.")
 @click.option("--uninstall", is_flag=True, help="Uninstall; keeps routes and journals.")
-@click.option("--dry-run", is_flag=True, help="Show what would be done without doing it.")
-@click.option("--yes", is_flag=True, help="Skip confirmation (never enables paid features).")
+@taking("dry_run")
+@taking("yes")
 @with_root
 @with_json_alone
 def init(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import click
 
-from ralf_cli.command import command
+from ralf_cli.command import command, taking
 from ralf_cli.main import LazyGroup
 from ralf_cli.options import with_json_alone, with_root
 
@@ -84,7 +84,7 @@ class _Loop(LazyGroup):
     "--end-orphans", is_flag=True, help="End the agents of a loop that was killed instead of waiting for them."
 )
 @click.option("--worktrees", metavar="DIR", type=click.Path(path_type=Path), help="A git worktree in DIR per worker.")
-@click.option("--dry-run", is_flag=True, help="Print the ready tasks and the commands; start nothing.")
+@taking("dry_run")
 @click.option("--detach", is_flag=True, help="Run in the background, in a session of its own.")
 @with_root
 @with_json_alone

@@ -15,7 +15,7 @@ import click
 
 from ralf import __version__, environment, extensions
 from ralf.errors import RalfError
-from ralf_cli.command import GLOBAL, TakesGlobal
+from ralf_cli.command import GLOBAL, TakesShared
 from ralf_integrations.hooks import instant
 
 _ALL = f"{__name__}.all"
@@ -23,7 +23,7 @@ _ALL = f"{__name__}.all"
 _OF_A_FULL_ONE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
-class LazyGroup(TakesGlobal, click.Group):
+class LazyGroup(TakesShared, click.Group):
     """A group that imports a command's module when the command is named.
 
     lazy      name → "module:attribute"; all of `sections` where a class has these
@@ -122,16 +122,6 @@ class _Main(LazyGroup):
     }
     everyday = ("Everyday commands", "Agents and their tasks", "Setup")
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """The arguments; `help` before others asks for the help of these, `help all` for that of all commands."""
-        if args[:1] == ["help"]:
-            if args[1:] in ([], ["all"]):
-                ctx.meta[_ALL] = bool(args[1:])
-                args = ["--help"]
-            else:
-                args = [*args[1:], "--help"]
-        return super().parse_args(ctx, args)
-
     def shown_sections(self, ctx: click.Context) -> dict[str, dict[str, str]]:
         """What the help lists: sixteen commands, or all."""
         return {name: own for name, own in self.sections.items() if name in self.everyday or ctx.meta.get(_ALL)}
@@ -145,9 +135,17 @@ class _Main(LazyGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that is named, also by a name that other tools have for it."""
+        """The command that is named, also by a name that other tools have for it. `help` before one asks for its help,
+        `help all` for that of all.
+        """
         from ralf_cli.aliases import resolved
 
+        if args[:1] == ["help"] and not ctx.resilient_parsing:
+            if args[1:] in ([], ["all"]):
+                ctx.meta[_ALL] = bool(args[1:])
+                click.echo(ctx.get_help())
+                ctx.exit()
+            args = [*args[1:], "--help"]
         return super().resolve_command(ctx, resolved(args))
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -200,7 +198,7 @@ def main(ctx: click.Context, load_context: str | None) -> None:
             suggest(found)
 
 
-main.params += GLOBAL.values()
+main.params += GLOBAL
 
 
 def run(raised: BaseException | None = None) -> NoReturn:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ralf_cli.command import command
+from ralf_cli.command import command, taking
 from ralf_cli.options import Misused, complete_route, is_label, meant, with_json, with_root
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _so_many(count: int, noun: str) -> str:
 @command(short_help="Drop old transcript text, or useless items of a memory.")
 @click.option("--evidence-older-than", "age", metavar="AGE", help="Of segments that ended before, e.g. 90d, 4w.")
 @click.option("--memory", metavar="AGENT", help="Items of a memory (main) that proved of no use.")
-@click.option("--dry-run", is_flag=True, help="Only list what would be dropped.")
+@taking("dry_run")
 @with_root
 @with_json
 def gc(age: str | None, memory: str | None, dry_run: bool, root: str | None, as_json: bool) -> None:
@@ -156,8 +156,8 @@ def _tidy(agent: str, root: str | None) -> None:
 @click.argument("id", required=False)
 @click.option("--text", metavar="TEXT", help="Erase this text wherever it appears; - reads it from stdin.")
 @click.option("--run", metavar="RUN", help="Delete all that is kept of a run instead: records, states, output.")
-@click.option("--dry-run", is_flag=True, help="Only list what would be erased.")
-@click.option("--yes", is_flag=True, help="Skip confirmation.")
+@taking("dry_run")
+@taking("yes")
 @with_root
 @with_json
 @click.pass_context

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import click
 
-from ralf_cli.command import command
+from ralf_cli.command import command, shared, taking
 from ralf_cli.main import LazyGroup
 from ralf_cli.options import with_json, with_json_alone, with_root
 
@@ -56,15 +56,18 @@ memory = _Memory(
     Exit status: that of the command
     """,
     short_help="Show and correct what an agent has learned.",
+    params=[
+        shared("agent", "--agent", of="ralf memory", metavar="NAME", help="Whose. Default: $RALF_MEMORY, else main.")
+    ],
     invoke_without_command=True,
     callback=_show_all,
 )
 
 
 def _of_an_agent(command: F) -> F:
-    """Add `--agent NAME` and `--root DIR`; the command gets `whose`: the project, and the name of the agent."""
+    """The command gets `whose`: the project, and the name of the agent."""
 
-    @click.option("--agent", metavar="NAME", help="Whose memory. Default: $RALF_MEMORY, else main.")
+    @taking("agent")
     @with_root
     @wraps(command)
     def found(*arguments: Any, agent: str | None, root: str | None, **options: Any) -> Any:

@@ -21,7 +21,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def with_root(command: F) -> F:
     """Have the command get `root`, the project directory that was named, None for none."""
-    return taking(command, "root")
+    return taking("root")(command)
 
 
 def with_json(command: F) -> F:
@@ -41,7 +41,7 @@ def with_json(command: F) -> F:
 
 def with_json_alone(command: F) -> F:
     """Have the command get `as_json`; it sees to the fence itself: it prints bit by bit, or asks."""
-    return taking(command, "as_json")
+    return taking("as_json")(command)
 
 
 def with_new(command: F) -> F:
@@ -49,12 +49,6 @@ def with_new(command: F) -> F:
     return click.option("--new", "is_new", is_flag=True, help="Make the route, however near its name is to another's.")(
         command
     )
-
-
-def with_plain(command: F) -> F:
-    """Add `--plain`; the command gets `plain`: its Markdown is printed as it is, on a terminal, too."""
-    text = "Print the Markdown source on a terminal, too."
-    return click.option("--plain", is_flag=True, help=text)(command)
 
 
 def as_priority(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
@@ -84,45 +78,43 @@ def as_seconds(ctx: click.Context, param: click.Parameter, value: str) -> int:
     return int(seconds)
 
 
-def with_route(following: str = "", metavar: str = "", *, instead_of: str = "") -> Callable[[F], F]:
-    """Add the argument ROUTE; the command gets `route`: without one the route that is meant, which is said.
+def with_route(command: F) -> F:
+    """Add the argument ROUTE; the command gets `route`: without one the route that is meant, which is said."""
 
-    following   a required argument behind it, which stands alone where ROUTE is left out; `metavar`: its name in help
-    instead_of  an eager option that takes the place of that argument
-    """
-
-    def alone(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    def named(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
         return value if ctx.resilient_parsing else named_or_meant(ctx, value)
 
+    return click.argument("route", required=False, metavar="[ROUTE]", callback=named, shell_complete=complete_route)(
+        command
+    )
+
+
+def with_route_and_text(instead: str) -> Callable[[F], F]:
+    """Add the arguments `[ROUTE] TEXT`; the command gets `route` and `text`; TEXT may stand alone.
+
+    instead  an eager option that takes the place of TEXT
+    """
+
     def behind(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-        if instead_of and ctx.params.get(instead_of) and not ctx.resilient_parsing:
+        if ctx.resilient_parsing:
+            return value
+        if ctx.params.get(instead):
             if value is not None:
                 from ralf.errors import UsageError
 
-                what = f"takes no {param.name} beside --{instead_of}"
-                raise UsageError(ctx.command_path, what, f"{ctx.command_path} --help")
+                raise UsageError(ctx.command_path, f"takes no text beside --{instead}", f"{ctx.command_path} --help")
             ctx.params["route"] = ctx.params["route"] or meant(ctx)
             return None
-        if value is None and not ctx.resilient_parsing:
+        if value is None:
             value = _not_missing(ctx, param, ctx.params["route"])
             ctx.params["route"] = meant(ctx)
-        elif not ctx.resilient_parsing:
+        else:
             _tell_name(ctx, ctx.params["route"])
         return value
 
     def adding(command: F) -> F:
-        if following:
-            name = metavar or following.upper()
-            command = click.argument(
-                following, required=False, metavar=name, callback=behind, shell_complete=_complete_label
-            )(command)
-        return click.argument(
-            "route",
-            required=False,
-            metavar="[ROUTE]",
-            callback=None if following else alone,
-            shell_complete=_complete_route_or_label if following in _LABELS else complete_route,
-        )(command)
+        command = click.argument("text", required=False, metavar="TEXT", callback=behind)(command)
+        return click.argument("route", required=False, metavar="[ROUTE]", shell_complete=complete_route)(command)
 
     return adding
 
@@ -135,10 +127,6 @@ def named_or_meant(ctx: click.Context, route: str | None) -> str:
     return route
 
 
-_LABELS = ("id", "to")
-"""The arguments behind ROUTE that name a decision, a checkpoint or a revision."""
-
-
 def complete_route(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """The routes that begin so, for a shell."""
     from ralf_cli import completion
@@ -146,45 +134,41 @@ def complete_route(ctx: click.Context, _: click.Parameter, incomplete: str) -> l
     return completion.routes(_root(ctx), incomplete)
 
 
-def _complete_label(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_label(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The decisions and checkpoints of the route that is named, or meant, which begin so, for a shell."""
     from ralf_cli import completion
 
-    route = ctx.params.get("route")
-    return completion.labels(_root(ctx), route, incomplete) if route and param.name in _LABELS else []
-
-
-def _complete_route_or_label(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from ralf_cli import completion
-
-    return complete_route(ctx, param, incomplete) + completion.labels(_root(ctx), None, incomplete)
+    first = next(iter(ctx.params.get("given") or ctx.args), "")  # behind an option without a value yet: `args`
+    return completion.labels(_root(ctx), first if first and not LABEL.fullmatch(first) else None, incomplete)
 
 
 _ONE = r"(?:(?:cp-?|r|dec-?)?[0-9]{1,9}|now)"
 
-LABEL = re.compile(rf"{_ONE}?\.\.{_ONE}?|{_ONE}", re.IGNORECASE)
-"""What names a moment of a route, an item of it, or a span: `cp-003`, `3`, `r12`, `DEC-007`, `now`, `cp-2..cp-5`."""
+LABEL = re.compile(_ONE, re.IGNORECASE)
+"""What names a moment of a route or an item of it: `cp-003`, `3`, `r12`, `DEC-007`, `now`."""
+
+SPAN = re.compile(rf"{_ONE}?\.\.{_ONE}?", re.IGNORECASE)
+"""What names a span of a route: `cp-2..cp-5`, `r3..`, `..`."""
 
 
 def with_route_and_labels(metavar: str) -> Callable[[F], F]:
     """Add the arguments `[ROUTE]` and `metavar`, all optional; the command gets `given`: see `route_and_labels`."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        from ralf_cli import completion
-
-        given = ctx.params.get(str(param.name)) or ()
-        if given and not LABEL.fullmatch(given[0]):
-            return completion.labels(_root(ctx), given[0], incomplete)
-        return _complete_route_or_label(ctx, param, incomplete)
+        routes = [] if ctx.params.get("given") else complete_route(ctx, param, incomplete)
+        return routes + complete_label(ctx, param, incomplete)
 
     return click.argument("given", nargs=-1, metavar=metavar, shell_complete=complete)
 
 
-def route_and_labels(ctx: click.Context, given: Sequence[str], most: int) -> tuple[str, list[str]]:
+def route_and_labels(
+    ctx: click.Context, given: Sequence[str], most: int, *, spans: bool = False
+) -> tuple[str, list[str]]:
     """The route, and at most `most` labels, of arguments of which each may be left out: a first one that is a label and
-    no route's name is about the route that is meant. UsageError for more arguments.
+    no route's name is about the route that is meant. UsageError for more arguments. `spans`: such labels are meant.
     """
     found = list(given)
-    is_named = bool(found) and not is_label(ctx, found[0])
+    is_named = bool(found) and not (is_label(ctx, found[0]) or (spans and SPAN.fullmatch(found[0])))
     route = found.pop(0) if is_named else meant(ctx)
     if is_named:
         _tell_name(ctx, route)

@@ -31,7 +31,7 @@ def with_pager(command: F) -> F:
         with _paged():
             return command(*arguments, **options)
 
-    return taking(cast("F", paging), "no_pager")
+    return taking("no_pager")(cast("F", paging))
 
 
 def _is_watched() -> bool:

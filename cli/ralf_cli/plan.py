@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ralf_cli.command import command
+from ralf_cli.command import command, taking
 from ralf_cli.options import with_json, with_root
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     metavar="TOKENS",
     help="A checkpoint where the tasks since the last one would fill so many tokens, as learnt from finished tasks.",
 )
-@click.option("--dry-run", is_flag=True, help="Show the plan that would be written; write nothing.")
+@taking("dry_run")
 @click.option("--draw", is_flag=True, help="Show the current plan, and change nothing.")
 @click.option("--anew", is_flag=True, help="Ignore the current plan, including edits by hand.")
 @with_root

@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING
 import click
 
 from ralf_cli import tables
-from ralf_cli.command import command
-from ralf_cli.options import route_and_labels, with_json, with_json_alone, with_plain, with_root, with_route_and_labels
+from ralf_cli.command import command, taking
+from ralf_cli.options import (
+    complete_label,
+    route_and_labels,
+    with_json,
+    with_json_alone,
+    with_root,
+    with_route_and_labels,
+)
 from ralf_cli.pager import with_pager
 from ralf_cli.times import shown, with_since
 
@@ -117,9 +124,11 @@ def _list_cost(routes: list[str], root: str | None, *, as_json: bool) -> None:
 @click.option("--max-tokens", type=click.IntRange(min=0), metavar="N", help="Hard limit: at most N o200k_base tokens.")
 @click.option("--brief", is_flag=True, help=f"The short version for a fresh agent; at most {BRIEF_TOKENS:,} tokens.")
 @click.option("--section", type=click.Choice(SECTIONS), help="Only this part.")
-@click.option("--at", metavar="CP", help="The state right after this checkpoint, e.g. cp-002.")
+@click.option(
+    "--at", metavar="CP", shell_complete=complete_label, help="The state right after this checkpoint, e.g. cp-002."
+)
 @click.option("--query", metavar="WORDS", help="Prefer content relevant to these words when space is short.")
-@with_plain
+@taking("plain")
 @with_root
 @with_pager
 @with_json_alone

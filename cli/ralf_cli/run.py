@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO, ClassVar
 
 import click
 
-from ralf_cli.command import command
+from ralf_cli.command import command, shared, taking
 from ralf_cli.main import LazyGroup
 from ralf_cli.options import with_json, with_json_alone, with_root
 
@@ -53,12 +53,18 @@ run = _Run(
     Exit status: that of the command
     """,
     short_help="List, follow and steer the runs of agents.",
+    params=[
+        shared(
+            "step",
+            "--step",
+            of="ralf run",
+            metavar="STEP",
+            help="Only this step. Default: every one; to be shown, the one written last.",
+        )
+    ],
     invoke_without_command=True,
     callback=_help,
 )
-
-_the_step = click.option("--step", metavar="STEP", help="The step. Default: the only one, or the one written last.")
-_every_step = click.option("--step", metavar="STEP", help="Only this step. Default: every step of the run.")
 
 
 def _list(status: str | None, root: str | None, *, all_: bool, as_json: bool) -> None:
@@ -121,7 +127,7 @@ def _size(size: int) -> str:
 
 @command(short_help="List the runs, show one, or print its output.")
 @click.argument("run", required=False, metavar="[RUN]")
-@_the_step
+@taking("step")
 @click.option("--status", type=click.Choice(_STATUSES), help="Without RUN: only steps with this status.")
 @click.option("--all", "all_", is_flag=True, help="Without RUN: every step, without a limit.")
 @click.option("--output", is_flag=True, help="Print the output of RUN from its beginning.")
@@ -261,7 +267,7 @@ def _stream(run: str, step: str | None, root: str | None, *, follow: bool, timeo
 
 @command(short_help="Open a run again that failed, is dead or was cancelled.")
 @click.argument("run", metavar="RUN")
-@_every_step
+@taking("step")
 @with_root
 @with_json
 def retry(run: str, step: str | None, root: str | None, as_json: bool) -> None:
@@ -288,7 +294,7 @@ def retry(run: str, step: str | None, root: str | None, as_json: bool) -> None:
 
 @command(short_help="End a run as cancelled.")
 @click.argument("run", metavar="RUN")
-@_every_step
+@taking("step")
 @click.option("--reason", metavar="TEXT", default="", help="Why; it is recorded.")
 @with_root
 @with_json

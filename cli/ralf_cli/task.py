@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import click
 
-from ralf_cli.command import command
+from ralf_cli.command import command, shared, taking
 from ralf_cli.main import LazyGroup
-from ralf_cli.options import as_seconds, with_json, with_json_alone, with_plain, with_root
+from ralf_cli.options import as_seconds, with_json, with_json_alone, with_root
 from ralf_cli.tasktext import LEASE, REFRESH_TOKENS
 
 if TYPE_CHECKING:
@@ -59,11 +59,10 @@ task = _Task(
     Exit status: that of the command
     """,
     short_help="List, claim and finish tasks.",
+    params=[shared("held", "--task", of="ralf task", metavar="ID", help="Default: RALF_LEASE, else the one you hold.")],
     invoke_without_command=True,
     callback=_help,
 )
-
-_the_task = click.option("--task", "id_", metavar="ID", help="The task. Default: RALF_LEASE, else the one you hold.")
 
 
 @command("list", short_help="List the tasks, the most urgent first.")
@@ -122,7 +121,7 @@ def list_(
     metavar="N",
     help=f"Hard limit of what a fresh agent reads, in o200k_base tokens. [{REFRESH_TOKENS}]",
 )
-@with_plain
+@taking("plain")
 @with_root
 @with_json_alone
 def show(id_: str | None, fresh: bool, max_tokens: int, plain: bool, root: str | None, as_json: bool) -> None:
@@ -214,10 +213,10 @@ def claim(id_: str | None, role: str | None, seconds: int, root: str | None, as_
 
 @command(short_help="Report progress on your task.")
 @click.argument("text", required=False, metavar="TEXT", default="")
-@_the_task
+@taking("held")
 @with_root
 @with_json
-def progress(text: str, id_: str | None, root: str | None, as_json: bool) -> None:
+def progress(text: str, held: str | None, root: str | None, as_json: bool) -> None:
     """Record how far your task is. The next agent reads the last report if you do not finish.
 
     \b
@@ -234,16 +233,16 @@ def progress(text: str, id_: str | None, root: str | None, as_json: bool) -> Non
 
     words = _words(text, "progress")
     with given_back(root, words):
-        state = claims.progress(words, task=id_, root=root)
+        state = claims.progress(words, task=held, root=root)
     tell(state, noted(state), as_json=as_json)
 
 
 @command(short_help="Complete your task.")
 @click.argument("summary", required=False, metavar="SUMMARY")
-@_the_task
+@taking("held")
 @with_root
 @with_json
-def done(summary: str | None, id_: str | None, root: str | None, as_json: bool) -> None:
+def done(summary: str | None, held: str | None, root: str | None, as_json: bool) -> None:
     """Complete your task. SUMMARY says what came of it, and what later agents must know; - reads it
     from standard input. A summary of a few words is completed with what the task's checkpoint says.
 
@@ -266,16 +265,16 @@ def done(summary: str | None, id_: str | None, root: str | None, as_json: bool) 
 
     words = _words(summary or "", "done")
     with given_back(root, words):
-        state = claims.done(words, task=id_, root=root)
+        state = claims.done(words, task=held, root=root)
     tell(state, ended(state, command_of(root), checkpoint=ends_session(state, root)), as_json=as_json)
 
 
 @command(short_help="Report that your task failed.")
 @click.argument("reason", required=False, metavar="REASON", default="")
-@_the_task
+@taking("held")
 @with_root
 @with_json
-def fail(reason: str, id_: str | None, root: str | None, as_json: bool) -> None:
+def fail(reason: str, held: str | None, root: str | None, as_json: bool) -> None:
     """Report that your task cannot be done, and why. Tasks that wait for it stay blocked until it is retried.
 
     \b
@@ -292,7 +291,7 @@ def fail(reason: str, id_: str | None, root: str | None, as_json: bool) -> None:
 
     words = _words(reason, "fail")
     with given_back(root, words):
-        state = claims.fail(words, task=id_, root=root)
+        state = claims.fail(words, task=held, root=root)
     tell(state, ended(state, command_of(root)), as_json=as_json)
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ralf_cli.command import command
-from ralf_cli.options import Misused, route_and_labels, with_json, with_root, with_route_and_labels
+from ralf_cli.command import command, taking
+from ralf_cli.options import Misused, complete_label, route_and_labels, with_json, with_root, with_route_and_labels
 
 if TYPE_CHECKING:
     from ralf.route.taking_back import TakenBack
@@ -16,9 +16,14 @@ if TYPE_CHECKING:
 
 @command(short_help="Take back a decision, an edit, a hand-over, or all since a checkpoint.")
 @with_route_and_labels("[ROUTE] [rN|ID]")
-@click.option("--to", metavar="CP|rN", help="Go back to the content right after a checkpoint or revision.")
+@click.option(
+    "--to",
+    metavar="CP|rN",
+    shell_complete=complete_label,
+    help="Go back to the content right after a checkpoint or revision.",
+)
 @click.option("--because", metavar="WHY", default="", help="The reason; recorded.")
-@click.option("--dry-run", is_flag=True, help="Only show the changes.")
+@taking("dry_run")
 @with_root
 @with_json
 @click.pass_context
@@ -60,6 +65,10 @@ def undo(
         if not dry_run:
             check_person(route, "nothing was reverted", f"ralf undo {route} --to {to}")
         done = taking_back.revert(route, to, because=because, dry_run=dry_run, root=root)
+    elif labels and re.fullmatch(r"(?i)cp-?[0-9]{1,9}|now", labels[0]):
+        raise Misused(
+            ctx, f"{labels[0]} is a moment: a checkpoint is taken back by --to", f"ralf undo {route} --to {labels[0]}"
+        )
     elif labels and not re.fullmatch(r"[rR][0-9]{1,9}", labels[0]):
         _drop(ctx, route, labels[0], because, root, dry_run=dry_run, as_json=as_json)
         return

@@ -1,4 +1,8 @@
-"""The right command for a wrong one: of another group, by another name, or with a letter amiss."""
+"""The right command for a wrong one: of another group, by another name, or with a letter amiss.
+
+A name stands for a command, with options that go last; an option that ends with `=` goes before the last word that was
+typed, or, for `--into=`, before each but the first.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +12,30 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from ralf_cli.aliases import CONTEXT
+from ralf_cli.aliases import CONTEXT, resolved
 from ralf_cli.options import Misused
 
 _OTHER_NAMES: Mapping[str, Mapping[str, str]] = {
     "ralf": {
         **dict.fromkeys(("add", "decision", "record"), "decide"),
-        **dict.fromkeys(("cat", "get", "load", "open", "print", "read", "resume", "view", "why"), "show"),
-        **dict.fromkeys(("delete", "drop", "remove", "restore", "revert", "rm"), "undo"),
-        **dict.fromkeys(("diff", "history"), "log"),
+        **dict.fromkeys(("cat", "get", "load", "open", "print", "read", "resume", "view"), "show"),
+        **dict.fromkeys(("delete", "remove", "rm"), "undo"),
+        **dict.fromkeys(("goto", "restore", "rollback"), "undo --to="),
+        **dict.fromkeys(("events", "history"), "log"),
         **dict.fromkeys(("find", "grep"), "search"),
         **dict.fromkeys(("hand-over", "hand_over", "handoff"), "handover"),
         **dict.fromkeys(("ls", "routes"), "list"),
         **dict.fromkeys(("health", "sessions"), "status --all"),
-        **dict.fromkeys(("message", "nudge", "signal"), "send"),
-        **dict.fromkeys(("save", "watch"), "checkpoint"),
-        **dict.fromkeys(("check", "repair", "verify"), "doctor"),
+        "notify": "send",
+        **dict.fromkeys(("options", "set", "settings"), "config"),
+        **dict.fromkeys(("close", "finish"), "route --close"),
+        **dict.fromkeys(("retry", "reopen"), "task edit --status pending"),
+        **dict.fromkeys(("add-task", "todo"), "task add"),
+        "rename": "route --rename=",
+        "repair": "doctor --repair",
+        "save": "checkpoint",
+        "split": "task edit --into=",
+        "stream": "run show --output",
         **dict.fromkeys(("enable", "install", "on", "setup"), "init"),
         **dict.fromkeys(("disable", "off"), "init --off"),
         **dict.fromkeys(("archive", "prune", "tidy"), "gc"),
@@ -35,7 +47,7 @@ _OTHER_NAMES: Mapping[str, Mapping[str, str]] = {
     "ralf memory": {
         **dict.fromkeys(("delete", "forget", "purge", "remove", "rm"), "drop"),
         **dict.fromkeys(("get", "list", "ls", "status", "view", "why"), "show"),
-        **dict.fromkeys(("restore", "revert", "undo"), "edit --to"),
+        **dict.fromkeys(("restore", "revert", "undo"), "edit --to="),
     },
     "ralf task": {
         **dict.fromkeys(("abandon", "give-back", "unclaim"), "release"),
@@ -48,7 +60,7 @@ _OTHER_NAMES: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("next", "start", "take"), "claim"),
         "ls": "list",
         "ready": "list --ready",
-        "split": "edit --into",
+        "split": "edit --into=",
         "update": "edit",
     },
     "ralf run": {
@@ -57,19 +69,25 @@ _OTHER_NAMES: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("get", "list", "ls", "status"), "show"),
         **dict.fromkeys(("reopen", "restart", "resume"), "retry"),
     },
-    "ralf loop": {**dict.fromkeys(("attach", "follow", "list", "log", "logs", "ps", "show"), "status"), "kill": "stop"},
+    "ralf loop": {
+        **dict.fromkeys(("attach", "follow", "logs", "tail"), "status --follow"),
+        **dict.fromkeys(("list", "log", "ps", "show"), "status"),
+        "kill": "stop",
+    },
 }
 """What people and agents type behind a group, and what it is called there."""
 
 _ELSEWHERE = {
     "ralf memory": {
         **dict.fromkeys(("archive", "gc", "prune", "tidy"), "ralf gc --memory main"),
-        "export": "ralf export --memory",
+        "export": "ralf export --memory=",
     },
     "ralf task": {"import": "ralf import"},
-    "ralf run": dict.fromkeys(("delete", "drop", "forget", "rm"), "ralf forget --run"),
+    "ralf run": dict.fromkeys(("delete", "drop", "forget", "rm"), "ralf forget --run="),
 }
 """The same, where the command stands elsewhere."""
+
+_ALL = "ralf help all"
 
 _GROUPS = ("task", "memory", "loop", "run")
 
@@ -82,6 +100,12 @@ def wrong(ctx: click.Context, name: str, rest: Sequence[str]) -> Misused:
     path, lower = ctx.command_path, name.casefold()
     if path == "ralf" and lower == "context":
         return _of_context(ctx, rest)
+    if path == "ralf" and lower in CONTEXT:
+        return Misused(ctx, f"No such command {name!r}.", _of_verb(lower, rest))
+    if path == "ralf" and lower == "signal":  # RUN NAME DATA
+        return Misused(
+            ctx, f"No such command {name!r}.", _found("ralf send --signal=", [*rest[:1], *rest[2:], *rest[1:2]])
+        )
     hint = ""
     if elsewhere := _ELSEWHERE.get(path, {}).get(lower):
         hint = _found(elsewhere, rest)
@@ -94,12 +118,19 @@ def wrong(ctx: click.Context, name: str, rest: Sequence[str]) -> Misused:
 
 
 def _of_context(ctx: click.Context, rest: Sequence[str]) -> Misused:
-    verb = rest[0] if rest else ""
+    verb = rest[0] if rest and not rest[0].startswith("-") else ""
+    if not verb:
+        return Misused(ctx, "the commands of context are those of ralf itself: ralf context list is ralf list", _ALL)
+    what = f"No such command {verb!r}."
     if other := _OTHER_NAMES["ralf"].get(verb.casefold()):
-        return Misused(ctx, f"No such command {verb!r}.", _found(f"ralf {other}", rest[1:]))
+        return Misused(ctx, what, _found(f"ralf {other}", rest[1:]))
     near = difflib.get_close_matches(verb, CONTEXT, n=1, cutoff=0.7)
-    what = f"No such command {verb!r}." if verb else "ralf context needs a verb: its commands are those of ralf itself"
-    return Misused(ctx, what, _found(f"ralf context {near[0]}", rest[1:]) if near else "ralf help all")
+    return Misused(ctx, what, _of_verb(near[0], rest[1:]) if near else _ALL)
+
+
+def _of_verb(verb: str, rest: Sequence[str]) -> str:
+    """What a verb of `ralf context` is called here."""
+    return f"ralf {shlex.join(resolved(['context', verb, *rest]))}"
 
 
 def _in_groups(name: str, rest: Sequence[str], path: str, names: Mapping[str, Sequence[str]]) -> str:
@@ -130,6 +161,12 @@ def _names(ctx: click.Context, group: str) -> Sequence[str]:
 
 
 def _found(command: str, rest: Sequence[str]) -> str:
-    """A command as it is typed, with what stood behind the wrong one; options that belong to the right one go last."""
-    words, dash, options = command.partition(" -")
-    return " ".join(filter(None, (words, shlex.join(rest), f"{dash}{options}".strip())))
+    """A command as it is typed, with what stood behind the wrong one."""
+    words, dash, option = command.partition(" -")
+    given = [*rest]
+    if option.endswith("="):
+        name = f"-{option[:-1]}"
+        first = 1 if name == "--into" else max(len(given) - 1, 0)
+        given[first:] = [word for value in given[first:] or [""] for word in (name, value) if word]
+        dash = option = ""
+    return " ".join(filter(None, (words, shlex.join(given), f"{dash}{option}".strip())))

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 import click
 
 from ralf_cli.command import command
-from ralf_cli.options import called_now, with_json, with_json_alone, with_new, with_root, with_route
+from ralf_cli.options import (
+    called_now,
+    with_json,
+    with_json_alone,
+    with_new,
+    with_root,
+    with_route,
+    with_route_and_text,
+)
 
 if TYPE_CHECKING:
     from ralf.checkpointing.flow import CheckpointReport
@@ -38,7 +46,7 @@ _LARGE = 5_000_000  # bytes from which a checkpoint takes long enough for a prog
 
 
 @command(short_help="Checkpoint new transcript content.")
-@with_route()
+@with_route
 @click.option(
     "--transcript",
     metavar="PATH",
@@ -171,7 +179,7 @@ def _followed(
 
 
 @command(short_help="Record a decision with its reason and rejected options.")
-@with_route("text", instead_of="pin")
+@with_route_and_text("pin")
 @click.option("--because", metavar="WHY", default="", help="The reason.")
 @click.option(
     "--instead-of", metavar="OPTION", multiple=True, help='A rejected option, as "option: why not". May be repeated.'
@@ -314,7 +322,7 @@ def _progress(path: Path, *, quiet: bool) -> Iterator[Callable[[int, int], None]
 
 
 @command(short_help="Edit a route file in $EDITOR.")
-@with_route()
+@with_route
 @with_root
 @with_json
 @click.pass_context

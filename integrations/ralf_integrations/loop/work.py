@@ -224,7 +224,7 @@ _STANDS = {"completed": "done", "failed": "failed"}
 
 
 def failures(state: TaskState | None) -> int:
-    """How many attempts failed since it was last done or given up: `ralf task edit --status pending` begins anew."""
+    """How many attempts failed since it last was done or given up: a retry begins anew."""
     count = 0
     for attempt in reversed(state.attempts if state is not None else ()):
         if attempt.outcome in ("done", "failed"):
