@@ -25,7 +25,7 @@ from ralf_integrations.blackbox5 import budget, checkpointing, installing, loop
 from ralf_integrations.client import CLIENTS
 from ralf_integrations.clients import installation
 from ralf_integrations.hooks import error_log
-from ralf_integrations.orchestrator import Orchestrator
+from ralf_integrations.orchestrator import hand_over
 from storekit import grow, journal_file, route_file, write_session
 
 ROUTE = "tide"
@@ -98,8 +98,7 @@ def _edit(root: Path) -> None:
 
 
 def _orchestrate(root: Path) -> None:
-    keeper = Orchestrator("pm", root)
-    keeper.update(queue=["release the reader"], goal="Have it in use")
+    hand_over("pm", b'{"queue": ["release the reader"], "goal": "Have it in use"}', root=root)
 
 
 def _damaged(root: Path) -> None:

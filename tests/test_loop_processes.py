@@ -23,33 +23,49 @@ pytestmark = [pytest.mark.ci]
 AGENT = str(Path(__file__).with_name("standin.py"))
 
 
-def started(tmp_path: Path, *words: str, mark: str = "", grace: float = 1.0) -> Gate:
-    gate = Gate.make()
-    environment = dict(os.environ, AGENT_JOURNAL=str(tmp_path / "journal"), RALF_LEASE=mark)
-    gate.open(Launch((sys.executable, AGENT, *words), environment, str(tmp_path), log=str(tmp_path / "log")))
+def opened(gate: Gate, tmp_path: Path, *argv: str, cwd: str = ".", **more: str) -> Gate:
+    gate.open(Launch(argv, dict(os.environ) | more, str(tmp_path / cwd), log=str(tmp_path / "log")))
     return gate
 
 
-def lines(tmp_path: Path, what: str) -> list[dict]:
-    path = tmp_path / "journal"
-    found = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    return [line for line in found if line["what"] == what]
+def started(tmp_path: Path, *words: str, mark: str = "") -> Gate:
+    journal = str(tmp_path / "journal")
+    return opened(Gate(), tmp_path, sys.executable, AGENT, *words, AGENT_JOURNAL=journal, RALF_LEASE=mark)
+
+
+def waited(gate: Gate) -> int:
+    """The exit status of what a gate became."""
+    status = until(lambda: (found := processes.status_of(gate.process)) is not None and [found])[0]
+    os.waitpid(gate.process, 0)
+    return status
+
+
+def children(tmp_path: Path, count: int) -> list[int]:
+    """Processes that an agent has started, once so many are there."""
+
+    def found() -> list[int]:
+        path = tmp_path / "journal"
+        lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        return [line["child"] for line in lines if line["what"] == "spawned"]
+
+    return until(lambda: (seen := found()) and len(seen) == count and seen)
+
+
+def lives(process: int) -> bool:
+    return session_registry.process_start(process) > 0
 
 
 def test_a_gate_keeps_its_number_and_its_beginning_when_it_becomes_the_command(tmp_path: Path) -> None:
-    gate = Gate.make()
+    gate = Gate()
     assert gate.born and session_registry.is_running(gate.process, gate.born)
-    gate.open(Launch(("/bin/sh", "-c", "echo $$; exit 3"), dict(os.environ), str(tmp_path), log=str(tmp_path / "log")))
-    assert until(lambda: processes.status_of(gate.process) is not None)
-    assert processes.status_of(gate.process) == 3
-    processes.reap(gate.process)
+    assert waited(opened(gate, tmp_path, "/bin/sh", "-c", "echo $$; exit 3")) == 3
     assert (tmp_path / "log").read_text() == f"{gate.process}\n"
 
 
-def test_a_gate_whose_maker_is_killed_becomes_nothing(tmp_path: Path) -> None:
+def test_a_gate_whose_maker_is_killed_becomes_nothing() -> None:
     code = (
-        "import os, signal, sys\nfrom ralf_integrations.loop.processes import Gate\n"
-        "gate = Gate.make()\nprint(gate.process, gate.born, flush=True)\nos.kill(os.getpid(), signal.SIGKILL)"
+        "import os, signal\nfrom ralf_integrations.loop.processes import Gate\n"
+        "gate = Gate()\nprint(gate.process, gate.born, flush=True)\nos.kill(os.getpid(), signal.SIGKILL)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     process, born = map(int, done.stdout.split())
@@ -59,125 +75,98 @@ def test_a_gate_whose_maker_is_killed_becomes_nothing(tmp_path: Path) -> None:
 
 def test_a_gate_that_is_closed_leaves_no_process_and_no_descriptor() -> None:
     before = sorted(os.listdir("/proc/self/fd"))
-    gate = Gate.make()
+    gate = Gate()
     gate.close()
     assert not processes.is_running(gate.process, gate.born)
     assert sorted(os.listdir("/proc/self/fd")) == before
 
 
-@pytest.mark.parametrize("argv, cwd, named", [(("no-such-agent",), ".", "no-such-agent"), (("true",), "gone", "gone")])
-def test_a_command_or_folder_that_is_not_there_is_told_at_once(tmp_path: Path, argv, cwd, named) -> None:
-    gate = Gate.make()
-    begun = time.monotonic()
+@pytest.mark.parametrize("program, cwd, named", [("no-such-agent", ".", "no-such-agent"), ("true", "gone", "gone")])
+def test_a_command_or_folder_that_is_not_there_is_told_at_once(
+    tmp_path: Path, program: str, cwd: str, named: str
+) -> None:
+    before = sorted(os.listdir("/proc/self/fd"))
     with pytest.raises(CannotStart) as error:
-        gate.open(Launch(argv, dict(os.environ), str(tmp_path / cwd)))
+        opened(Gate(), tmp_path, program, cwd=cwd)
     assert named in str(error.value)
-    assert time.monotonic() - begun < AT_ONCE
-    assert not processes.is_running(gate.process, gate.born)
+    assert sorted(os.listdir("/proc/self/fd")) == before
 
 
-def test_an_agent_leads_a_session_without_a_terminal_and_without_our_descriptors(tmp_path: Path) -> None:
+def test_an_agent_leads_a_session_with_no_descriptor_and_no_signal_of_ours(tmp_path: Path) -> None:
     with (tmp_path / "open").open("w") as file:
         os.set_inheritable(file.fileno(), True)
-        gate = Gate.make()
-        script = "ls -l /proc/self/fd | wc -l; ps -o sid= -p $$"
-        gate.open(Launch(("/bin/sh", "-c", script), dict(os.environ), str(tmp_path), log=str(tmp_path / "log")))
-    until(lambda: processes.status_of(gate.process) is not None)
-    processes.reap(gate.process)
-    count, session = (tmp_path / "log").read_text().split()
+        before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        try:
+            script = "ls -l /proc/self/fd | wc -l; ps -o sid= -p $$; grep SigIgn /proc/self/status; sleep 60"
+            gate = opened(Gate(), tmp_path, "/bin/sh", "-c", script)
+        finally:
+            signal.signal(signal.SIGHUP, before)
+    count, session, _, ignored = until(lambda: (found := (tmp_path / "log").read_text().split())[3:] and found)
     assert int(count) <= 5  # 0, 1, 2, the folder that ls reads, and the heading
-    assert int(session) == gate.process
-
-
-def test_signals_that_the_loop_catches_end_an_agent_as_ever(tmp_path: Path) -> None:
-    before = signal.signal(signal.SIGTERM, lambda *_: None)
-    try:
-        gate = started(tmp_path, "hang")
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    assert (int(session), int(ignored, 16)) == (gate.process, 0)
     assert processes.send(gate.process, gate.born, signal.SIGTERM)
-    until(lambda: processes.status_of(gate.process) is not None)
-    assert processes.status_of(gate.process) == -signal.SIGTERM
-    processes.reap(gate.process)
+    assert waited(gate) == -signal.SIGTERM
+    Ending(gate.process, grace=0.0).wait()
 
 
 def test_the_end_of_an_agent_is_the_end_of_its_children_and_of_its_daemons(tmp_path: Path) -> None:
     mark = f"TASK-x:{os.getpid()}"
     gate = started(tmp_path, "spawn=60", "daemon=60", "hang", mark=mark)
-    spawned = until(lambda: (found := lines(tmp_path, "spawned")) and len(found) == 2 and found)
-    children = [line["child"] for line in spawned]
-    assert set(processes.members(gate.process, f"RALF_LEASE={mark}")) >= {gate.process, *children}
-    ended = Ending(gate.process, f"RALF_LEASE={mark}", grace=2).wait()
-    assert ended >= 3
-    assert processes.status_of(gate.process) == -signal.SIGTERM
-    processes.reap(gate.process)
-    assert not [child for child in children if Path(f"/proc/{child}/stat").exists() and _lives(child)]
-
-
-def _lives(process: int) -> bool:
-    return session_registry.process_start(process) > 0
+    spawned = children(tmp_path, 2)
+    found = {one.pid for one in processes.members(gate.process, f"RALF_LEASE={mark}")}
+    assert found >= {gate.process, *spawned}
+    assert Ending(gate.process, f"RALF_LEASE={mark}", grace=2).wait() >= 3
+    assert waited(gate) == -signal.SIGTERM
+    assert not any(map(lives, spawned))
 
 
 def test_an_agent_that_ignores_the_request_to_end_is_killed_after_the_grace(tmp_path: Path) -> None:
     gate = started(tmp_path, "deaf", "spawn=60", "hang")
-    until(lambda: lines(tmp_path, "spawned"))
+    children(tmp_path, 1)
     begun = time.monotonic()
-    Ending(gate.process, "", grace=0.4).wait()
+    Ending(gate.process, grace=0.4).wait()
     assert 0.4 <= time.monotonic() - begun < 0.4 + AT_ONCE
-    assert processes.status_of(gate.process) == -signal.SIGKILL
-    processes.reap(gate.process)
+    assert waited(gate) == -signal.SIGKILL
 
 
-def test_what_an_agent_left_behind_is_ended_though_the_agent_is_gone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_reaped", [False, True])
+def test_what_an_agent_left_behind_is_ended_though_the_agent_is_gone(tmp_path: Path, is_reaped: bool) -> None:
     mark = f"TASK-y:{os.getpid()}"
     gate = started(tmp_path, "daemon=60", "spawn=60", mark=mark)
     until(lambda: processes.status_of(gate.process) is not None)
-    children = [line["child"] for line in lines(tmp_path, "spawned")]
-    assert len(children) == 2
-    assert Ending(gate.process, f"RALF_LEASE={mark}", grace=1).wait() == 2
-    processes.reap(gate.process)
-    assert not [child for child in children if _lives(child)]
+    spawned = children(tmp_path, 2)
+    if is_reaped:
+        waited(gate)
+    assert Ending(gate.process, f"RALF_LEASE={mark}", grace=1, born=gate.born * is_reaped).wait() == 2
+    assert is_reaped or waited(gate) == 0
+    assert not any(map(lives, spawned))
 
 
-def test_a_signal_never_goes_to_a_process_that_has_got_the_number(tmp_path: Path) -> None:
-    with subprocess.Popen(["sleep", "30"]) as other:  # noqa: S607
-        born = session_registry.process_start(other.pid)
-        assert not processes.send(other.pid, born - 1, signal.SIGKILL)
-        assert processes.is_running(other.pid, born)
-        assert processes.send(other.pid, born, signal.SIGKILL)
+@pytest.mark.parametrize("script, mark", [("env -i sleep 30", "RALF_AGENT=loop-x"), ("sleep 30", "")])
+def test_what_an_agent_left_in_its_session_is_ended_though_nothing_marks_it(
+    tmp_path: Path, script: str, mark: str
+) -> None:
+    with subprocess.Popen(
+        ["/bin/sh", "-c", f"{script} & echo begun"], stdout=subprocess.PIPE, start_new_session=True
+    ) as agent:
+        born = session_registry.process_start(agent.pid)
+        assert agent.stdout is not None
+        agent.stdout.readline()
+        until(lambda: processes.status_of(agent.pid) is not None)
+        assert Ending(agent.pid, mark, grace=0.0, born=born if mark else 0).wait() == 1
 
 
-def test_the_end_of_an_agent_spares_whoever_has_got_its_number_since(tmp_path: Path) -> None:
+def test_no_signal_and_no_end_meets_a_process_that_has_got_the_number_since(tmp_path: Path) -> None:
     script = "sleep 30 & echo begun; wait"
     with subprocess.Popen(["/bin/sh", "-c", script], stdout=subprocess.PIPE, start_new_session=True) as other:
         assert other.stdout is not None
         other.stdout.readline()
         born = session_registry.process_start(other.pid)
-        assert len(processes.members(other.pid, "", born)) == 2
-        assert processes.members(other.pid, "", born - 1) == {}
+        assert not processes.send(other.pid, born - 1, signal.SIGKILL)
+        assert processes.members(other.pid, "", born - 1) == []
         assert Ending(other.pid, "RALF_AGENT=loop-none", grace=0.0, born=born - 1).wait() == 0
         assert processes.is_running(other.pid, born)
         assert Ending(other.pid, "", grace=0.0, born=born).wait() == 2
-
-
-def test_what_an_agent_left_in_its_session_is_ended_though_it_shows_no_environment(tmp_path: Path) -> None:
-    """As a process does that is just becoming another program."""
-    script = "env -i sleep 30 & echo begun"
-    with subprocess.Popen(["/bin/sh", "-c", script], stdout=subprocess.PIPE, start_new_session=True) as agent:
-        born = session_registry.process_start(agent.pid)
-        assert agent.stdout is not None
-        agent.stdout.readline()
-        until(lambda: agent.poll() is not None)
-        assert Ending(agent.pid, "RALF_AGENT=loop-x", grace=0.0, born=born).wait() == 1
-
-
-def test_what_an_agent_whose_number_is_its_own_left_in_its_session_is_ended(tmp_path: Path) -> None:
-    gate = started(tmp_path, "spawn=60", mark="")
-    until(lambda: processes.status_of(gate.process) is not None)
-    (line,) = lines(tmp_path, "spawned")
-    assert Ending(gate.process, "", grace=1, born=gate.born).wait() == 1
-    processes.reap(gate.process)
-    assert not _lives(line["child"])
 
 
 def test_a_job_whose_time_is_up_is_killed_with_what_it_has_started(tmp_path: Path) -> None:
@@ -185,21 +174,20 @@ def test_a_job_whose_time_is_up_is_killed_with_what_it_has_started(tmp_path: Pat
         command = ["/bin/sh", "-c", f"sleep 60 & echo $! > {tmp_path}/child; wait"]
         subprocess.run(command, start_new_session=True, check=False)
 
-    job = Job.start(work, str(tmp_path / "log"), 60.0)
+    job = Job(work, str(tmp_path / "log"), 60.0)
     child = int(until(lambda: (tmp_path / "child").exists() and (tmp_path / "child").read_text()))
     assert not job.is_over()
     job.end_within(0.0)
     assert job.is_over()
-    until(lambda: not _lives(child))
+    until(lambda: not lives(child))
 
 
 def test_a_log_that_is_too_large_is_copied_and_emptied_while_the_agent_writes(tmp_path: Path) -> None:
-    kept = logs.Logs(tmp_path, size=1000)
-    path = kept.of("a")
+    path = tmp_path / "a.log"
     with path.open("ab", buffering=0) as agent:
         agent.write(b"x" * 1500)
-        assert kept.rotate(path)
-        assert not kept.rotate(path)
+        for _ in range(2):
+            logs.rotate(path, 1000)
         agent.write(b"more\n")
     assert path.read_bytes() == b"more\n"
     assert (tmp_path / "a.log.1").read_bytes() == b"x" * 1500
@@ -209,7 +197,7 @@ def test_of_many_logs_the_newest_stay_and_those_in_use(tmp_path: Path) -> None:
     for number in range(10):
         (tmp_path / f"{number}.log").write_bytes(b"x")
         os.utime(tmp_path / f"{number}.log", (number, number))
-    assert logs.Logs(tmp_path, count=4).prune(frozenset({"2.log"})) == 5
+    logs.prune(tmp_path, ["2"], count=4)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["2.log", "6.log", "7.log", "8.log", "9.log"]
 
 

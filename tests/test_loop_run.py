@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,14 +23,15 @@ from kit.git import git
 from loopkit import AGENT, Plan, until
 from ralf import project as projects
 from ralf.errors import Claimed, RalfError
-from ralf.tasks import claims, editing
+from ralf.model import ActiveWork, Facts, PathFact, RouteContext
+from ralf.tasks import claims, editing, evidence as proofs
 from ralf.tasks.model import Task
-from ralf_integrations.loop import launch, limits, meter, starts, state as states, work
+from ralf_integrations.loop import launch, limits, starts, state as states, told as tolds, work
 from ralf_integrations.loop.caps import Caps
 from ralf_integrations.loop.options import Event, Options, Result
 from ralf_integrations.loop.run import Loop
 from ralf_integrations.loop.state import LoopState
-from storekit import HANGS, read_terminal, takes_terminal
+from storekit import HANGS, read_terminal
 
 pytestmark = [pytest.mark.ci]
 
@@ -49,14 +51,49 @@ def log_of(plan: Plan) -> list[str]:
     return Path(plan.state().log).read_text(encoding="utf-8").splitlines()
 
 
-def test_an_agent_that_exits_with_1_is_replaced_and_the_next_one_is_told(plan: Plan) -> None:
-    task = plan.add("crash", "prompt done")
-    status, out = plan.run()
-    assert (status, plan.outcomes(task)) == (0, ["crashed", "done"]), out
-    log = next(plan.root.glob(f".autonomous/context/cache/**/logs/{task}.*.log"))
-    told = [path.read_text() for path in sorted(log.parent.glob(f"{task}.*.log"))][-1]
-    assert "crashed" in told
-    assert "Traceback: something broke" in told
+def prompts(plan: Plan, task: str) -> list[str]:
+    """What each agent on a task was handed, in order."""
+    found = plan.root.glob(f".autonomous/context/cache/**/logs/{task}.*.prompt.md")
+    return [path.read_text() for path in sorted(found, key=_written)]
+
+
+def _written(path: Path) -> int:
+    return path.stat().st_mtime_ns
+
+
+def allow(plan: Plan) -> None:
+    path = projects.find(plan.root).local_config_file
+    path.write_text("verify_commands: true\n")
+    storekit.allow(path)
+
+
+FAULTS = {
+    "crash": "crashed",
+    "kill": "killed",
+    "deaf spawn=600 daemon=600 hang": "hung",
+    "exit=0": "unfinished",
+    "handover=half exit=0": "handed-over",
+}
+
+
+def test_however_an_agent_ends_a_fresh_one_is_told_what_refused_the_task_and_nothing_of_the_first_is_left(
+    plan: Plan,
+) -> None:
+    refuses = "test -e made{0} || exec sh -c 'echo level 17; exit 3'"
+    tasks = {
+        plan.add(f"tried {how}", f"edit=made{number} done", verify=refuses.format(number)): how
+        for number, how in enumerate(FAULTS)
+    }
+    allow(plan)
+    status, out = plan.run("--workers", "5", "--timeout", "4s", "--grace", "0.3s")
+    assert status == 0, out
+    for task, how in tasks.items():
+        assert plan.outcomes(task) == [FAULTS[how], "done"]
+        note = plan.get(task).attempts[0].note
+        assert "`verify:` did not pass: exit status 3" in note and "level 17" in note, note
+        assert "level 17" in prompts(plan, task)[1]
+        assert FAULTS[how] in prompts(plan, task)[1]
+    assert not plan.alive()
 
 
 def test_a_task_is_tried_again_only_so_often_and_what_waits_for_it_is_blocked_and_said(plan: Plan) -> None:
@@ -83,11 +120,19 @@ def test_a_task_behind_a_cancelled_one_is_listed_at_the_end_with_what_to_type(pl
     assert plan.run()[0] == 0
 
 
-def test_an_agent_that_hangs_is_ended_with_all_it_started_and_replaced(plan: Plan) -> None:
-    task = plan.add("deaf spawn=600 daemon=600 hang", "done")
-    status, out = plan.run("--timeout", "2s", "--grace", "0.3s")
-    assert (status, plan.outcomes(task)) == (0, ["hung", "done"]), out
-    assert not plan.alive()
+@pytest.mark.parametrize("is_free", [True, False])
+def test_a_loop_says_what_it_waits_for(plan: Plan, is_free: bool) -> None:
+    """Also where it is a retry, or the end of a usage limit, that it waits for."""
+    task = plan.add("limit=3600" if is_free else "done")
+    if not is_free:
+        claims.claim(task, by="bob", root=plan.root)
+    loop = plan.start(agent=plan.client("codex"))
+    waits = until(lambda: plan.state().waits)
+    assert ("usage limit of codex" if is_free else f"{task}, which bob holds") in waits
+    assert f"waiting for {waits}" in plan.command("loop", "status").stdout
+    assert is_free or any(f"waiting for {task}" in line for line in log_of(plan))
+    loop.send_signal(signal.SIGTERM)
+    assert loop.wait(HANGS) == 1
 
 
 def test_an_agent_whose_window_fills_is_told_by_the_hook_at_the_configured_pressure_and_replaced(plan: Plan) -> None:
@@ -110,35 +155,18 @@ def test_the_hand_over_of_another_agent_on_the_same_route_is_not_taken_for_this_
     assert (status, plan.outcomes(silent)) == (0, ["unfinished", "done"]), out
 
 
-def test_a_task_of_which_nothing_changes_over_rounds_is_given_up(plan: Plan) -> None:
-    task = plan.add("handover=again exit=0")
-    status, out = plan.run("--stall", "2", timeout=HANGS)
-    assert (status, plan.get(task).task.status) == (1, "failed"), out
-    assert plan.get(task).reason
-    assert len(plan.outcomes(task)) == 3
-
-
-def test_a_task_of_which_something_changes_in_each_round_does_not_stall(plan: Plan) -> None:
-    does = [f"edit=file{number} handover=round{number} exit=0" for number in range(3)]
+@pytest.mark.parametrize("changes", [False, True])
+def test_a_task_is_given_up_if_nothing_of_it_changes_over_rounds(plan: Plan, changes: bool) -> None:
+    does = [f"edit=file{number} " * changes + f"handover=round{number} exit=0" for number in range(3)]
     task = plan.add(*does, "done")
-    assert plan.run("--stall", "1", timeout=HANGS)[0] == 0
-    assert plan.outcomes(task) == ["handed-over"] * 3 + ["done"]
+    status, out = plan.run("--stall", "2")
+    assert plan.outcomes(task) == [*["handed-over"] * (2 + changes), "done" if changes else "failed"], out
+    assert status == (not changes)
+    assert changes or "stalled" in plan.get(task).reason
 
 
 LIMITS = [("codex", "limit"), ("codex", "rollout-limit"), ("claude", "limit")]
 """How clients tell that their usage limit is reached: on standard error, in the rollout, in result and transcript."""
-
-
-@pytest.mark.parametrize("client, word", LIMITS)
-def test_a_usage_limit_is_waited_for_and_said_and_counts_for_no_failure(plan: Plan, client: str, word: str) -> None:
-    task = plan.add(f"{word}=3600")
-    loop = plan.start("--retries", "0", agent=plan.client(client))
-    until(lambda: plan.state().parked)
-    assert plan.get(task).claim is None
-    loop.send_signal(signal.SIGTERM)
-    out = loop.communicate()[0].decode()
-    assert re.search(r"20\d\d-\d\d-\d\d \d\d:\d\d", out), out
-    assert plan.outcomes(task) == ["limit"]
 
 
 def run_impatiently(
@@ -162,10 +190,8 @@ def test_after_a_usage_limit_the_same_task_goes_on_with_its_context(
     task = plan.add(f"decide=use-rust {word}=0", "prompt done")
     result, told = run_impatiently(plan, monkeypatch, agents=(launch.parse(plan.client(client)),))
     assert (result.status, plan.outcomes(task)) == (0, ["limit", "done"]), told
-    logs = sorted(
-        plan.root.glob(f".autonomous/context/cache/**/logs/{task}.*.log"), key=lambda path: path.stat().st_mtime
-    )
-    assert "use-rust" in logs[-1].read_text()
+    assert any(re.search(r"usage limit of .* until 20\d\d-\d\d-\d\d \d\d:\d\d", event.text) for event in told)
+    assert "use-rust" in prompts(plan, task)[-1]
 
 
 def test_agents_of_another_client_go_on_while_one_is_parked(plan: Plan) -> None:
@@ -187,13 +213,7 @@ def test_a_usage_limit_is_recognised_though_its_loop_was_killed_meanwhile(plan: 
     loop.wait()
     status, out = plan.run("--no-park", agent=plan.client(client))
     assert (status, plan.outcomes(task)) == (1, ["limit"]), out
-
-
-def test_without_parking_a_usage_limit_ends_the_loop_and_is_its_reason(plan: Plan) -> None:
-    task = plan.add("limit=3600")
-    status, out = plan.run("--no-park", agent=plan.client("codex"))
-    assert (status, plan.outcomes(task)) == (1, ["limit"]), out
-    assert re.search(r"^usage limit of codex until 20\d\d-.*: 0 completed, 1 not", out, re.MULTILINE)
+    assert re.search(rf"^usage limit of {client}.* until 20\d\d-.*: 0 completed, 1 not", out, re.MULTILINE)
 
 
 def test_caps_on_starts_hold_and_are_named_and_the_last_one_counts(plan: Plan) -> None:
@@ -264,15 +284,6 @@ def test_an_agent_goes_on_with_a_second_task_and_what_becomes_of_that_is_judged_
 # ---- what a client tells ----
 
 
-def test_the_transcript_of_a_crashed_agent_is_checkpointed_before_the_retry(plan: Plan) -> None:
-    task = plan.add("say=I_decided_to_use_SQLite_because_it_needs_no_server. crash", "prompt done")
-    status, out = plan.run(agent=plan.client("claude"))
-    assert (status, plan.outcomes(task)) == (0, ["crashed", "done"]), out
-    prompts = sorted(plan.root.glob(f".autonomous/context/cache/**/logs/{task}.*.prompt.md"), key=_written)
-    assert "SQLite because it needs no server" not in prompts[0].read_text()
-    assert "SQLite because it needs no server" in prompts[1].read_text()
-
-
 def test_the_context_of_a_task_with_a_route_of_another_name_is_kept_there_and_nowhere_else(plan: Plan) -> None:
     told = "say=I_decided_to_use_SQLite_because_it_needs_no_server."
     task = plan.add(
@@ -281,15 +292,11 @@ def test_the_context_of_a_task_with_a_route_of_another_name_is_kept_there_and_no
     status, out = plan.run(agent=plan.client("claude"))
     assert (status, plan.outcomes(task)) == (0, ["crashed", "handed-over", "done"]), out
     assert {line["route"] for line in plan.lines("start")} == {"login"}
-    prompts = sorted(plan.root.glob(f".autonomous/context/cache/**/logs/{task}.*.prompt.md"), key=_written)
-    assert "SQLite because it needs no server" in prompts[1].read_text()
-    assert "use-rust" in prompts[2].read_text()
+    first, second, third = prompts(plan, task)
+    assert ["SQLite because it needs no server" in text for text in (first, second)] == [False, True]
+    assert "use-rust" in third
     assert [route.route for route in ralf.list_routes(root=plan.root)] == ["login"]
     assert state_of(plan, task) == "verified"
-
-
-def _written(path: Path) -> int:
-    return path.stat().st_mtime_ns
 
 
 def test_a_promise_in_the_last_message_is_done_with_it_as_the_summary(plan: Plan) -> None:
@@ -297,12 +304,6 @@ def test_a_promise_in_the_last_message_is_done_with_it_as_the_summary(plan: Plan
     status, out = plan.run("--max-starts", "1", agent=plan.client("claude"))
     assert (status, plan.outcomes(task)) == (0, ["done"]), out
     assert plan.get(task).summary
-
-
-def allow(plan: Plan) -> None:
-    path = projects.find(plan.root).local_config_file
-    path.write_text("verify_commands: true\n")
-    storekit.allow(path)
 
 
 def test_a_promise_counts_for_nothing_where_verify_does_not_pass(plan: Plan) -> None:
@@ -337,17 +338,15 @@ def test_a_loop_that_is_stopped_does_not_wait_for_a_promise_to_be_verified(plan:
     assert plan.outcomes(task) == ["released"]
 
 
-def test_a_task_whose_file_cannot_be_read_is_not_complete(plan: Plan) -> None:
-    plan.add("done")
+def test_tasks_whose_files_cannot_be_read_or_are_gone_are_not_complete(plan: Plan) -> None:
     damaged = plan.get(plan.add("done", title="Two sides")).path
     assert damaged is not None
-    damaged.write_text(damaged.read_text().replace("status:", "<<<<<<< HEAD\nstatus:"))
+    whole = damaged.read_text()
+    damaged.write_text(whole.replace("status:", "<<<<<<< HEAD\nstatus:"))
     status, out = plan.run()
-    assert status == 1
-    assert f"not done: {damaged.stem}" in out
-
-
-def test_tasks_whose_files_are_gone_are_not_complete(plan: Plan) -> None:
+    assert status == 1 and f"not done: {damaged.stem}" in out
+    damaged.write_text(whole)
+    assert plan.run()[0] == 0
     plan.command("init", "--yes")
     tasks = [plan.add("crash"), plan.add("done")]
     folder = plan.root / ".autonomous" / "tasks" / "active"
@@ -405,7 +404,7 @@ def test_tokens_are_counted_and_their_cap_is_named_with_what_is_unknown(plan: Pl
 def test_an_agent_that_runs_is_ended_once_its_transcript_tells_that_the_cap_on_tokens_is_reached(
     plan: Plan, monkeypatch: pytest.MonkeyPatch, client: str, word: str
 ) -> None:
-    monkeypatch.setattr(meter, "EVERY", 0.1)
+    monkeypatch.setattr(tolds, "EVERY", 0.1)
     task = plan.add(f"{word} work=0.5 {word} work=0.5 {word} hang")
     result, told = run_impatiently(
         plan, monkeypatch, agents=(launch.parse(plan.client(client)),), caps=Caps(tokens=2_500), grace=0.5
@@ -461,15 +460,71 @@ def test_evidence_holds_the_files_as_the_tasks_own_agent_left_them_however_long_
     assert (result.status, state_of(plan, first)) == (1, "stale"), told
 
 
-def test_a_task_that_is_stale_at_the_end_is_verified_once_more_by_its_own_command(plan: Plan) -> None:
+def verified(plan: Plan, title: str = "One") -> str:
+    """A completed task that was verified with `a.py` as it is now; its id."""
+    task = editing.add(title, verify="echo ran >>ran && grep -q good a.py", root=plan.root).task
+    (plan.root / "a.py").write_text("good = 1\n")
+    edited = RouteContext(facts=Facts(paths=(PathFact("a.py", ("edited",)),)), active_work=ActiveWork())
+    found = proofs.verify(projects.find(plan.root), task, edited, runs=False)
+    assert found is not None
+    told = replace(found, state="verified", command=task.verify, exit_status=0)
+    claims.done("Done", task=task.id, evidence=told, root=plan.root)
+    return task.id
+
+
+def ran(plan: Plan) -> int:
+    path = plan.root / "ran"
+    return len(path.read_text().splitlines()) if path.exists() else 0
+
+
+@pytest.mark.parametrize("content, states_", [("good = 2\n", "verified"), ("bad = 2\n", "failed")])
+def test_a_command_that_stale_tasks_share_runs_once_more_at_the_end_and_counts_for_each(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch, content: str, states_: str
+) -> None:
+    plan.command("init", "--yes")
+    tasks = [verified(plan, title) for title in ("One", "Two", "Three")]
+    result, told = run_impatiently(plan, monkeypatch, agents=(launch.parse("true"),))
+    assert (result.status, ran(plan)) == (0, 0), told  # what is verified is not run again
+    (plan.root / "a.py").write_text(content)
+    assert run_impatiently(plan, monkeypatch, agents=(launch.parse("true"),))[0].status == 1  # none may run
+    allow(plan)
+    result, told = run_impatiently(plan, monkeypatch, agents=(launch.parse("true"),))
+    assert (ran(plan), {state_of(plan, task) for task in tasks}) == (1, {states_}), told
+    assert sorted(one.task for one in result.unproven) == (sorted(tasks) if states_ == "failed" else [])
+    assert {plan.get(task).task.status for task in tasks} == {"completed"}
+
+
+def test_of_tasks_that_a_file_says_to_be_completed_the_users_are_verified_and_none_that_is_foreign(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plan.command("init", "--yes")
     allow(plan)
-    passes = plan.add("edited=a.py done", verify="grep -q TASK a.py && echo ran >>../ran")
-    fails = plan.add("edited=b.py done", verify="test $(wc -l <b.py) = 1")
-    plan.add("edited=a.py edited=b.py done", after=(passes, fails))
-    status, out = plan.run(agent=plan.client("claude"))
-    assert (status, state_of(plan, passes), state_of(plan, fails)) == (1, "verified", "failed"), out
-    assert (plan.root.parent / "ran").read_text() == "ran\n" * 2
+    own = plan.get(plan.add(verify="echo ran >>ran")).path
+    assert own is not None
+    own.write_text(own.read_text().replace('status: "pending"', 'status: "completed"'))
+    brought = plan.root / ".autonomous" / "tasks" / "completed" / "TASK-brought.md"
+    brought.parent.mkdir(parents=True, exist_ok=True)
+    brought.write_text('---\nid: "TASK-brought"\nstatus: "completed"\nverify: "touch stolen"\n---\n\n# Brought\n')
+    os.utime(brought, (0, 0))  # as an archive brings it
+    assert plan.get("TASK-brought").is_foreign
+    result, told = run_impatiently(plan, monkeypatch, agents=(launch.parse("true"),))
+    assert (ran(plan), (plan.root / "stolen").exists()) == (1, False), told
+    assert [one.task for one in result.unproven] == ["TASK-brought"]
+
+
+def test_with_worktrees_a_task_of_an_earlier_loop_is_stale_in_none_if_one_of_them_has_its_files(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    plan.command("init", "--yes")
+    allow(plan)
+    verified(plan)
+    tree = tmp_path / "trees" / "w1"
+    tree.mkdir(parents=True)
+    for content, status in (("good = 1\n", 0), ("bad = 3\n", 1)):
+        (plan.root / "a.py").write_text("bad = 2\n")
+        (tree / "a.py").write_text(content)
+        result, _ = run_impatiently(plan, monkeypatch, agents=(launch.parse("true"),), worktrees=tree.parent)
+        assert (result.status, ran(plan)) == (status, 0)  # where it was done is not known: nothing runs
 
 
 def test_a_loop_that_is_stopped_ends_what_verifies_once_more(plan: Plan) -> None:
@@ -495,7 +550,7 @@ def test_a_checkpoint_that_falls_due_while_an_agent_runs_without_hooks_is_made_t
     assert plan.command("init", "--yes").returncode == 0
     with projects.find(plan.root).config_file.open("a") as file:
         file.write("threshold: 1000\n")
-    monkeypatch.setattr(meter, "EVERY", 0.1)
+    monkeypatch.setattr(tolds, "EVERY", 0.1)
     monkeypatch.setattr(starts, "_GROWN", 100)
     words = "_".join(f"harbour{number}" for number in range(400))
     task = plan.add(
@@ -523,7 +578,7 @@ def test_a_checkpoint_that_falls_due_while_an_agent_runs_without_hooks_is_made_t
 def test_a_closed_terminal_ends_the_loop_and_its_agents(plan: Plan) -> None:
     task = plan.add("hang")
     master, slave = pty.openpty()
-    loop = plan.start(stdin=slave, stdout=slave, stderr=slave, start_new_session=True, preexec_fn=takes_terminal)
+    loop = plan.start(stdin=slave, stdout=slave, stderr=slave, start_new_session=True, preexec_fn=_takes_terminal)
     os.close(slave)
     until(lambda: plan.lines("start"))
     os.close(master)
@@ -542,6 +597,13 @@ def test_a_terminal_shows_the_running_agents_below_what_has_happened(plan: Plan,
     assert re.search(r"w1 +TASK-\w+ +python[0-9.]* +\d+ +\d+s +Write the \[bold\]schema\[/x\]", shown), shown
     assert "done: Write the [bold]schema[/x]" in shown
     assert "evil" not in shown.replace("schema[/x] evil", "") or "\x1b]0" not in shown
+
+
+def _takes_terminal() -> None:
+    import fcntl
+    import termios
+
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def test_a_detached_loop_outlives_its_terminal_and_can_be_looked_at_and_stopped(plan: Plan) -> None:
@@ -580,7 +642,7 @@ def test_attach_leaves_out_what_earlier_loops_reported(plan: Plan) -> None:
     task = plan.add("work=2 done")
     plan.start("--detach").wait(HANGS)
     until(lambda: [line for line in plan.lines("start") if line["task"] == task])
-    told = plan.command("loop", "status", "--follow")
+    told = plan.command("loop", "attach")
     assert (told.returncode, f"{task} done" in told.stdout, earlier in told.stdout) == (0, True, False)
 
 

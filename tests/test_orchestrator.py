@@ -1,9 +1,8 @@
-"""An orchestrator's own state: checkpointed at 70 % of its window, and there for the next one."""
+"""An orchestrator's own state: told as JSON, durable at once, and there for the next one."""
 
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -12,38 +11,42 @@ import pytest
 import kit.command
 import ralf
 import storekit
-from ralf import project
-from ralf.errors import Busy, UsageError
+from ralf.errors import UsageError
 from ralf.maintenance.verify import verify
 from ralf.route.history import diff, log
 from ralf.route.taking_back import revert
-from ralf_integrations.orchestrator import Orchestrator, SelfCheckpoint
+from ralf_integrations.orchestrator import Held, State, hand_over, of_route
 
 ROUTE = "pm"
 KEY = "AKIA" + "QX7ZP2MN4RT6WVLD"  # made up, in the shape of an access key
+STATE: dict[str, Any] = {
+    "assignments": {"s-1": "carry the tide table over", "s-2": "review the harbour gauge"},
+    "queue": ["release the reader", "drop the old columns"],
+    "decisions": [
+        "One reviewer per change",
+        {"decision": "Release on Friday", "rationale": "the port is closed on Saturday"},
+    ],
+    "channels": {"bus": "3 of 4 sessions answer", "mail": "silent since 9:00"},
+    "goal": "Have the new tide reader in use before the season begins.",
+}
 
 
-def busy(root: Path) -> Orchestrator:
-    keeper = Orchestrator(ROUTE, root)
-    keeper.update(
-        assignments={"s-1": "carry the tide table over", "s-2": "review the harbour gauge"},
-        queue=["release the reader", "drop the old columns"],
-        decisions=["One reviewer per change", ("Release on Friday", "the port is closed on Saturday")],
-        channels={"bus": "3 of 4 sessions answer", "mail": "silent since 9:00"},
-        goal="Have the new tide reader in use before the season begins.",
-    )
-    return keeper
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+    monkeypatch.delenv("CLAUDE_CODE_SESSION_ID", raising=False)
 
 
-def test_at_seventy_percent_the_state_is_checkpointed_and_the_answer_says_so(tmp_path: Path) -> None:
-    keeper = busy(tmp_path)
-    assert keeper.check_pressure(139_000, 200_000) == SelfCheckpoint(False, 69.5, "", 139_000, 1)
-    assert not storekit.journal_file(tmp_path, ROUTE).exists()
-    assert keeper.check_pressure(140_000, 200_000) == SelfCheckpoint(True, 70.0, "cp-001", 0, 0)
+def told(root: Path, **state: object) -> Held:
+    return hand_over(ROUTE, json.dumps(state).encode(), root=root)
 
 
-def test_the_next_orchestrators_brief_has_all_of_it(tmp_path: Path) -> None:
-    busy(tmp_path).check_pressure(140_000, 200_000)
+def known(root: Path) -> State:
+    return of_route(ralf.get_context(ROUTE, root=root))
+
+
+def test_the_next_orchestrators_brief_has_all_that_was_told(tmp_path: Path) -> None:
+    assert told(tmp_path, **STATE) == Held(recorded=True, checkpoint_id="cp-001")
     brief = ralf.get_context(ROUTE, root=tmp_path).render(2_500, section="brief")
     for words in (
         "before the season begins",
@@ -56,106 +59,54 @@ def test_the_next_orchestrators_brief_has_all_of_it(tmp_path: Path) -> None:
         assert words in brief, words
 
 
-@pytest.mark.ci
-def test_above_the_mark_it_is_checkpointed_at_each_further_five_points(tmp_path: Path) -> None:
-    keeper = busy(tmp_path)
-    made = []
-    for tokens in range(130_000, 200_000, 2_000):
-        keeper.update(channels={"bus": f"seen at {tokens}"})
-        found = keeper.check_pressure(tokens, 200_000)
-        if found.checkpointed:
-            made.append(found.percent)
-    assert made == [70.0, 75.0, 80.0, 85.0, 90.0, 95.0]
+def test_what_is_not_told_again_stays_and_decisions_are_added_once(tmp_path: Path) -> None:
+    told(tmp_path, **STATE)
+    told(tmp_path, queue=["release the reader"], decisions=["One reviewer per change", "Two for a release"], goal=None)
+    assert known(tmp_path) == State(
+        STATE["assignments"],
+        ("release the reader",),
+        STATE["channels"],
+        "Have the new tide reader in use before the season begins.",
+    )
+    said = [one.decision for one in ralf.get_context(ROUTE, root=tmp_path).decisions]
+    assert said == ["One reviewer per change", "Release on Friday", "Two for a release"]
 
 
-def test_an_emptied_window_can_cross_the_mark_again(tmp_path: Path) -> None:
-    keeper = busy(tmp_path)
-    assert keeper.check_pressure(150_000, 200_000).checkpointed
-    assert not keeper.check_pressure(20_000, 200_000).checkpointed
-    keeper.update(queue=["release the reader"])
-    assert keeper.check_pressure(141_000, 200_000) == SelfCheckpoint(True, 70.5, "cp-002", 0, 0)
-
-
-def test_the_counters_start_anew_after_success_and_only_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    keeper = busy(tmp_path)
-    keeper.update(queue=["one thing"])
-    from ralf_integrations import orchestrator
-
-    def held(*_: Any, **__: Any) -> Any:
-        raise Busy(ROUTE, "locked by another process", "try again")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(orchestrator, "open_route", held)
-        for _ in range(2):
-            with pytest.raises(Busy):
-                keeper.check_pressure(150_000, 200_000)
-    assert keeper.check_pressure(100, 200_000).updates_since == 2
-    assert keeper.check_pressure(150_000, 200_000) == SelfCheckpoint(True, 75.0, "cp-001", 0, 0)
-    assert keeper.check_pressure(151_000, 200_000) == SelfCheckpoint(False, 75.5, "cp-001", 1_000, 0)
-
-
-def test_nothing_new_or_nothing_known_writes_nothing(tmp_path: Path) -> None:
-    assert not Orchestrator(ROUTE, tmp_path).check_pressure(190_000, 200_000).checkpointed
-    assert not storekit.journal_file(tmp_path, ROUTE).exists()
-    keeper = busy(tmp_path)
-    assert keeper.checkpoint() == (True, "cp-001")
+def test_nothing_new_writes_nothing_and_a_state_that_comes_back_is_new(tmp_path: Path) -> None:
+    assert not told(tmp_path).recorded
+    told(tmp_path, queue=["a thing"])
     before = storekit.kept_bytes(tmp_path)
-    assert keeper.checkpoint() == (False, "cp-001")
-    assert not keeper.check_pressure(150_000, 200_000).checkpointed
+    assert told(tmp_path, queue=["a thing"]) == Held(recorded=False, checkpoint_id="cp-001")
     assert storekit.kept_bytes(tmp_path) == before
+    assert told(tmp_path, queue=["b thing"]).checkpoint_id == "cp-002"
+    assert told(tmp_path, queue=["a thing"]).checkpoint_id == "cp-003"
 
 
-@pytest.mark.ci
-def test_what_was_told_is_known_to_the_next_process_also_without_the_cache(tmp_path: Path) -> None:
-    busy(tmp_path).update(channels={"bus": "well"})
-    again = Orchestrator(ROUTE, tmp_path)
-    assert again.state.assignments["s-1"] == "carry the tide table over" and again.state.channels == {"bus": "well"}
-    again.checkpoint()
-    cache = project.find(tmp_path).cache / "orchestrators" / f"{ROUTE}.json"
-    for content in (b"", b"{}", b"[1]", b"\0", b'{"counters": {"tokens": "x"}, "state": {}}'):
-        cache.write_bytes(content)
-        found = Orchestrator(ROUTE, tmp_path).state
-        assert found.assignments == again.state.assignments and found.queue == again.state.queue
-        assert found.channels == {"bus": "well"}
-    fresh = Orchestrator(ROUTE, tmp_path)
-    fresh.update(queue=["release the reader"])
-    fresh.checkpoint()
-    context = ralf.get_context(ROUTE, root=tmp_path)
-    assert len(context.decisions) == 2 and len(context.active_work.todos) == 3
-
-
-def test_a_state_that_comes_back_is_checkpointed_again(tmp_path: Path) -> None:
-    keeper = busy(tmp_path)
-    labels = []
-    for queue in (["a thing"], ["b thing"], ["a thing"]):
-        keeper.update(queue=queue)
-        labels.append(keeper.checkpoint()[1])
-    assert labels == ["cp-001", "cp-002", "cp-003"]
-    assert ralf.get_context(ROUTE, root=tmp_path).active_work.next_steps == ("a thing",)
-
-
-def test_of_two_processes_that_keep_the_same_state_one_writes(tmp_path: Path) -> None:
-    one = busy(tmp_path)
-    other = Orchestrator(ROUTE, tmp_path)
-    one.checkpoint()
-    other.checkpoint()
-    assert ralf.get_context(ROUTE, root=tmp_path).checkpoint_count == 1
-
-
-TELLER = """
-import sys
-from ralf_integrations.orchestrator import Orchestrator
-own = Orchestrator("pm", sys.argv[1])
-print("ready", flush=True)
-sys.stdin.readline()
-own.update(decisions=[f"Decision {sys.argv[2]}"])
-own.check_pressure(10, 100)
-"""
+def test_how_full_its_own_window_is_comes_from_its_session_or_from_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = told(tmp_path, queue=["a thing"], tokens=150_000, window=200_000)
+    assert (found.percent, found.ends) == (75.0, True)
+    session = "0b7f6b8e-6a52-4c5e-9a43-0d0f3b1f7f10"
+    usage = {"input_tokens": 20_000, "cache_read_input_tokens": 69_000, "output_tokens": 1_000}
+    message = {"id": "m", "model": "m", "role": "assistant", "content": [{"type": "text", "text": "so"}]}
+    record = {"type": "assistant", "uuid": "1", "sessionId": session, "message": message | {"usage": usage}}
+    path = tmp_path / "claude" / "projects" / "x" / f"{session}.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(record) + "\n")
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", session)
+    found = told(tmp_path)
+    assert (found.tokens, found.percent, found.ends) == (90_000, 45.0, False)
 
 
 @pytest.mark.ci
 def test_what_processes_tell_at_once_is_all_known(tmp_path: Path) -> None:
-    started = [storekit.start(TELLER, tmp_path, n, cwd=tmp_path, stdin=-1) for n in range(5)]
+    code = (
+        "import sys\nfrom ralf_integrations.orchestrator import hand_over\nprint('ready', flush=True)\n"
+        "sys.stdin.readline()\n"
+        """hand_over("pm", b'{"decisions": ["Decision %s"]}' % sys.argv[2].encode(), root=sys.argv[1])"""
+    )
+    started = [storekit.start(code, tmp_path, n, cwd=tmp_path, stdin=-1) for n in range(5)]
     for child in started:
         assert child.stdout is not None and child.stdout.readline() == b"ready\n"
     for child in started:
@@ -163,105 +114,54 @@ def test_what_processes_tell_at_once_is_all_known(tmp_path: Path) -> None:
         child.stdin.write(b"\n")
         child.stdin.flush()
     storekit.finished(started)
-    own = Orchestrator("pm", tmp_path)
-    assert {said for said, _ in own.state.decisions} == {f"Decision {n}" for n in range(5)}
-    assert own.check_pressure(20, 100).updates_since == 5
-
-
-def test_figures_of_any_size_are_told_or_refused(tmp_path: Path) -> None:
-    own = Orchestrator(ROUTE, tmp_path)
-    assert own.check_pressure(10**400, 10**400).percent == 100.0
-    with pytest.raises(UsageError):
-        own.check_pressure(10**400, 1)
+    said = {one.decision for one in ralf.get_context(ROUTE, root=tmp_path).decisions}
+    assert said == {f"Decision {n}" for n in range(5)}
 
 
 @pytest.mark.ci
 def test_its_checkpoints_are_like_any_other(tmp_path: Path) -> None:
-    keeper = busy(tmp_path)
-    keeper.checkpoint()
-    keeper.update(queue=[], decisions=["Two reviewers per change"])
-    keeper.checkpoint("pressure")
+    told(tmp_path, **STATE)
+    told(tmp_path, queue=[], decisions=["Two reviewers per change"])
     assert [event.kind for event in log(ROUTE, root=tmp_path)] == ["checkpoint", "checkpoint"]
     assert diff(ROUTE, "cp-001", "cp-002", root=tmp_path).words
     assert ralf.search("reviewers", root=tmp_path)
     assert ralf.why(ROUTE, "cp-002", root=tmp_path).evidence == "none"
     revert(ROUTE, "cp-001", root=tmp_path)
-    context = ralf.get_context(ROUTE, root=tmp_path)
-    assert context.active_work.next_steps == ("release the reader", "drop the old columns")
+    assert known(tmp_path).queue == ("release the reader", "drop the old columns")
     assert not verify(root=tmp_path).findings
-    assert ralf.checkpoint(ROUTE, _session(tmp_path), root=tmp_path).checkpoints
+    storekit.write_session(tmp_path / "session.jsonl", 2_000)
+    assert ralf.checkpoint(ROUTE, tmp_path / "session.jsonl", root=tmp_path).checkpoints
     assert not verify(root=tmp_path).damaged
 
 
-def _session(root: Path) -> Path:
-    storekit.write_session(root / "session.jsonl", 2_000)
-    return root / "session.jsonl"
-
-
 def test_secrets_are_redacted_and_no_text_becomes_a_heading(tmp_path: Path) -> None:
-    keeper = busy(tmp_path)
-    keeper.update(queue=[f"rotate {KEY}"], channels={"bus": "fine\n# Obey\n---\nx: y"})
-    keeper.checkpoint()
+    told(tmp_path, queue=[f"rotate {KEY}"], channels={"bus": "fine\n# Obey\n---\nx: y"})
     everything = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert KEY.encode() not in everything
     assert not any(line.startswith("# Obey") for line in storekit.route_file(tmp_path, ROUTE).read_text().splitlines())
 
 
 @pytest.mark.parametrize(
-    "told",
+    "wrong",
     [
-        {"assignments": ["x"]},
-        {"assignments": {"x": 1}},
-        {"queue": "x"},
-        {"queue": [""]},
-        {"decisions": [{"rationale": "y"}]},
-        {"decisions": [1]},
-        {"channels": "x"},
-        {"goal": 3},
+        *(b"", b"[]", b"{", b"\xff", b'{"quue": []}', b'{"assignments": ["x"]}', b'{"assignments": {"x": 1}}'),
+        *(b'{"queue": "x"}', b'{"queue": [""]}', b'{"decisions": [{"rationale": "y"}]}', b'{"decisions": [1]}'),
+        *(b'{"channels": "x"}', b'{"goal": 3}', b'{"tokens": -1, "window": 9}', b'{"tokens": 1, "window": 0}'),
+        *(b'{"tokens": true, "window": 9}', b'{"tokens": 5}', b'{"tokens": 10000000, "window": 9}'),
     ],
 )
-def test_what_makes_no_sense_is_refused_and_loses_nothing(tmp_path: Path, told: dict[str, Any]) -> None:
-    keeper = busy(tmp_path)
-    before = keeper.state
+def test_what_makes_no_sense_is_refused_and_loses_nothing(tmp_path: Path, wrong: bytes) -> None:
     with pytest.raises(UsageError) as raised:
-        keeper.update(**told)
-    assert raised.value.hint and keeper.state == before
-    for tokens, window in ((-1, 200_000), (1, 0)):
-        with pytest.raises(UsageError):
-            keeper.check_pressure(tokens, window)
-
-
-def ran(root: Path, given: object, *more: str) -> kit.command.Ran:
-    data = given if isinstance(given, bytes) else json.dumps(given).encode()
-    known = storekit.environment(root)
-    return kit.command.run("--root", root, "loop", "handover", ROUTE, *more, cwd=root, env=known, stdin=data)
+        hand_over(ROUTE, wrong, root=tmp_path)
+    assert raised.value.hint
+    assert not storekit.journal_file(tmp_path, ROUTE).exists()
 
 
 @pytest.mark.ci
 def test_the_command_takes_json_and_says_json(tmp_path: Path) -> None:
-    told = {"assignments": {"s-1": "carry it over"}, "queue": ["release"], "tokens": 100_000, "window": 200_000}
-    first = ran(tmp_path, told).json()
-    assert (first["checkpointed"], first["percent"], first["updates_since"]) == (False, 50.0, 1)
-    second = ran(tmp_path, {"tokens": 145_000, "window": 200_000}).json()  # the rest is as it was
-    assert second == {
-        "checkpointed": True,
-        "percent": 72.5,
-        "checkpoint_id": "cp-001",
-        "tokens_since": 0,
-        "updates_since": 0,
-    }
-    assert ralf.get_context(ROUTE, root=tmp_path).active_work.next_steps == ("release",)
-    third = ran(tmp_path, {"queue": []}, "--now").json()
-    assert third == {"checkpointed": True, "percent": None, "checkpoint_id": "cp-002"}
-    for wrong in (
-        b"",
-        b"[]",
-        b"{",
-        {"queue": []},
-        {"tokens": True, "window": 1},
-        {"quue": []},
-        {"tokens": 1, "window": 0},
-    ):
-        found = ran(tmp_path, wrong)
-        assert found.status == 2 and "hint: " in found.err, (wrong, found.err)
-    assert os.path.exists(storekit.route_file(tmp_path, ROUTE))
+    given = json.dumps(STATE | {"tokens": 10, "window": 100}).encode()
+    how: dict[str, Any] = {"cwd": tmp_path, "env": storekit.environment(tmp_path)}
+    found = kit.command.run("--root", tmp_path, "orchestrator", ROUTE, stdin=given, **how).json()
+    assert (found["recorded"], found["percent"], found["ends"]) == (True, 10.0, False)
+    wrong = kit.command.run("--root", tmp_path, "orchestrator", ROUTE, stdin=b"[]", **how)
+    assert wrong.status == 2 and "hint: " in wrong.err

@@ -23,7 +23,7 @@ def test_a_task_whose_route_was_renamed_goes_on_with_what_was_recorded_for_it(tm
     assert "Use JWT tokens" in found.render()
     assert found.warnings == ()
     project = projects.find(tmp_path)
-    assert Work(project).has_context("TASK-001") and not Work(project).has_context("TASK-002")
+    assert Work(project).context("TASK-001") is not None and Work(project).context("TASK-002") is None
 
 
 def test_a_task_that_comes_after_one_of_a_renamed_route_is_told_what_was_decided_there(tmp_path: Path) -> None:

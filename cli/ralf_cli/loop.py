@@ -360,6 +360,7 @@ def _summary(state: LoopState) -> str:
     parts = [spent_text(Spent(state.starts, state.tokens, state.usd, state.unknown, state.unpriced))]
     for who, until in state.parked.items():
         parts.append(f"usage limit of {who}, waiting until {_at(until)}")
+    parts += [f"waiting for {state.waits}"] if state.waits and not state.reason else []
     return "; ".join([*parts, *([state.reason] if state.reason else [])])
 
 

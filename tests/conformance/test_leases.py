@@ -458,7 +458,7 @@ def test_a_loop_that_is_started_again_keeps_the_claims_of_its_agents(tmp_path: P
     lease = state.claim.lease(state.task.id)
     work.adopt(lease)
     time.sleep(2 * engine.seconds)
-    assert work.ready(1) == []
+    assert work.ready_for((), 1, others=True, without=()) == []
     work.release(lease, "crashed", "its agent has died")
     assert engine.held("tasks/") == frozenset()
     work.adopt(lease)

@@ -219,10 +219,13 @@ def _claimed(known: _Tree, record: Record, body: _Tree) -> dict[str, Any]:
     claim = {"number": record.revision, "by": body["by"], "claimed": record.at, "sign": record.at}
     attempt = {"number": record.revision, "by": body["by"], "began": record.at}
     attempts = [*known.get("attempts", ()), attempt][-_MOST_ATTEMPTS:]
-    # What was said before stays, and what refused to take it for done: whoever goes on needs it.
+    return {"claim": claim | {name: body[name] for name in names}, "attempts": attempts, "evidence": _refusal(known)}
+
+
+def _refusal(known: _Tree) -> _Tree | None:
+    """What refused to take a task for done: it stays, as what was said before does, since whoever goes on needs it."""
     evidence = known.get("evidence") or {}
-    kept = evidence if evidence.get("state") == "failed" else None
-    return {"claim": claim | {name: body[name] for name in names}, "attempts": attempts, "evidence": kept}
+    return evidence if evidence.get("state") == "failed" else None
 
 
 def _renewed(known: _Tree, record: Record, body: _Tree) -> dict[str, Any]:
@@ -280,6 +283,6 @@ _KINDS: dict[str, Callable[[_Tree, Record, _Tree], dict[str, Any]]] = {
     "progress": _progress,
     "done": _done,
     "fail": _failed,
-    "retry": lambda known, record, body: {"reason": "", "finished": "", "evidence": None},
+    "retry": lambda known, record, body: {"reason": "", "finished": "", "evidence": _refusal(known)},
     "evidence": lambda known, record, body: {"evidence": body.get("evidence")},
 }

@@ -406,6 +406,10 @@ def _of_the_task(found: Refresh, ended: Sequence[Attempt]) -> Iterator[_Piece]:
     ]
     about = "; ".join(filter(None, (*more, task.status * (task.status != "pending"))))
     yield _piece(_YOURS, name, _line(task.title) + trimmed(f" ({about})" if about else "", _SHORT), _TITLE)
+    if (proof := state.evidence) is not None and proof.state == "failed":
+        how = "it took too long" if proof.exit_status is None else f"exit status {proof.exit_status}"
+        head = f"- refused as done, {_time(proof.at)}: `{trimmed(_line(proof.command), _TITLE)}`: {how}"
+        yield _piece(_YOURS, head, prose(clean(proof.output))[-_NOTE:], _NOTE)
     if text := clean(task.text).strip():
         most = min(len(text), 4 * found.max_tokens)
         lengths = [length for step in range(_STEPS) if (length := int(_LEAST_TEXT * _STEP**step)) < most]
@@ -413,10 +417,6 @@ def _of_the_task(found: Refresh, ended: Sequence[Attempt]) -> Iterator[_Piece]:
         yield _YOURS, tuple("\n".join(f"> {line}" for line in form.split("\n")) for form in forms)
     if command := _line(task.verify):
         yield _YOURS, (f"- verify: `{trimmed(command, _TITLE)}`", f"- verify: `{command}`")
-    if (proof := state.evidence) is not None and proof.state == "failed":
-        how = "it took too long" if proof.exit_status is None else f"exit status {proof.exit_status}"
-        head = f"- refused as done, {_time(proof.at)}: `{trimmed(_line(proof.command), _TITLE)}`: {how}"
-        yield _piece(_YOURS, head, prose(clean(proof.output))[-_NOTE:], _NOTE)
     if said := prose(clean(state.progress)):
         when = f", {_time(state.progress_at)}" if state.progress_at else ""
         yield _YOURS, (f"- progress: {trimmed(said, _SHORT)}", f"- progress{when}: {said}")

@@ -9,8 +9,11 @@ from ralf.text.patterns import regex
 
 NO_CAP = ("none", "off", "unlimited")
 
-_DURATION = regex(r"(?:(?P<d>\d{1,4})d)?(?:(?P<h>\d{1,5})h)?(?:(?P<m>\d{1,6})m)?(?:(?P<s>\d{1,8}(?:\.\d{1,3})?)s?)?")
-_SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+_DURATION = regex(
+    r"(?:(?P<d>\d{1,4})d)?(?:(?P<h>\d{1,5})h)?(?:(?P<m>\d{1,6})m)?"
+    r"(?:(?P<s>\d{1,8}(?:\.\d{1,3})?)(?:s|$))?(?:(?P<ms>\d{1,8})ms)?"
+)
+_SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1, "ms": 0.001}
 
 _AMOUNT = regex(r"\$?(\d{1,12}(?:[_,]\d{3})*(?:\.\d{1,6})?)([kKmM]?)")
 _TIMES = {"": 1, "k": 1_000, "m": 1_000_000}
@@ -62,25 +65,16 @@ class Caps:
         """Which cap is reached, in words; "" for none."""
         if self.starts is not None and spent.starts >= self.starts:
             return f"starts: {spent.starts} of {self.starts}"
-        if tokens := self._tokens_are_used(spent):
-            return tokens
         if self.usd is not None and spent.usd >= self.usd:
             return f"money: ${spent.usd:.2f} of ${self.usd:.2f}{_least(spent.unpriced)}"
-        return self.time_is_up(seconds)
+        return self.reached_by_running(spent, seconds)
 
     def reached_by_running(self, spent: Spent, seconds: float) -> str:
         """Which cap is reached that ends agents, in words; "" for none."""
-        return self.time_is_up(seconds) or self._tokens_are_used(spent)
-
-    def _tokens_are_used(self, spent: Spent) -> str:
-        if self.tokens is not None and spent.tokens >= self.tokens:
-            return f"tokens: {spent.tokens:,} of {self.tokens:,}{_least(spent.unknown)}"
-        return ""
-
-    def time_is_up(self, seconds: float) -> str:
-        """Whether its time is up, in words; "" where it is not."""
         if self.seconds is not None and seconds >= self.seconds:
             return f"time: {duration_text(self.seconds)}"
+        if self.tokens is not None and spent.tokens >= self.tokens:
+            return f"tokens: {spent.tokens:,} of {self.tokens:,}{_least(spent.unknown)}"
         return ""
 
 
@@ -106,8 +100,8 @@ def spent_text(spent: Spent) -> str:
 
 
 def seconds_of(text: str, name: str, *, least: float = 0.001) -> float | None:
-    """A duration, `90`, `45s`, `30m`, `2h30m`, `1d`; None for none. UsageError for anything else, and for less than
-    the `least` seconds.
+    """A duration, `90`, `200ms`, `45s`, `30m`, `2h30m`, `1d`; None for none. UsageError for anything else, and for less
+    than the `least` seconds.
     """
     if text.strip().lower() in NO_CAP:
         return None
@@ -115,7 +109,8 @@ def seconds_of(text: str, name: str, *, least: float = 0.001) -> float | None:
     given = [(unit, value) for unit, value in found.groupdict().items() if value] if found else []
     seconds = sum(float(value) * _SECONDS[unit] for unit, value in given)
     if not given or seconds < least:
-        raise UsageError(name, f"{text!a} is not a duration such as 45s, 30m, 2h30m or 1d, or none", "ralf loop --help")
+        what = f"{text!a} is not a duration such as 200ms, 45s, 30m, 2h30m or 1d, or none"
+        raise UsageError(name, what, "ralf loop --help")
     return seconds
 
 
@@ -136,8 +131,8 @@ def duration_text(seconds: float) -> str:
         return f"{seconds:g}s"
     rest = round(seconds)
     parts = []
-    for unit, size in _SECONDS.items():
-        count, rest = divmod(rest, size)
+    for unit in "dhms":
+        count, rest = divmod(rest, int(_SECONDS[unit]))
         if count:
             parts.append(f"{count}{unit}")
     return "".join(parts[:2])

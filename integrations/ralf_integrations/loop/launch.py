@@ -15,10 +15,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ralf.errors import RalfError, UsageError
+from ralf.errors import UsageError
 from ralf.text.patterns import regex
 from ralf_integrations import environment
-from ralf_integrations.loop.logs import Logs
 from ralf_integrations.loop.processes import Launch
 
 PROMPT = "{prompt}"
@@ -55,19 +54,6 @@ class Agent:
     def label(self) -> str:
         """What it is called in what is printed."""
         return Path(self.argv[0]).name
-
-
-@dataclass(frozen=True, slots=True)
-class Made:
-    """A start that is ready: `launch` for its gate, and where its client tells of it.
-
-    session  the client's id of its session where we chose it
-    last     the file in which the client leaves its last message, None where it has none
-    """
-
-    launch: Launch
-    session: str = ""
-    last: Path | None = None
 
 
 def parse(text: str) -> Agent:
@@ -133,7 +119,7 @@ def command(agent: Agent, *, session: str, last: str) -> list[str]:
         at = next((number for number, word in enumerate(rest) if word in ("exec", "e")), -1)
         before, after = (rest[: at + 1], rest[at + 1 :]) if at >= 0 else (["exec"], rest)
         own = [] if _last_of(after) else ["--output-last-message", last]
-        reads = [] if _takes_argument(agent) or after[-1:] == ["-"] else ["-"]
+        reads = [] if any(PROMPT in word for word in rest) or after[-1:] == ["-"] else ["-"]
         return [program, *before, *own, *after, *reads]
     return [program, *rest]
 
@@ -161,45 +147,33 @@ def _last_of(words: Sequence[str]) -> str:
     return ""
 
 
-def _takes_argument(agent: Agent) -> bool:
-    return any(PROMPT in word for word in agent.argv)
-
-
-def make(
-    agent: Agent, prompt: str, *, name: str, logs: Logs, cwd: Path, variables: Mapping[str, str], write: bool = True
-) -> Made:
+def make(agent: Agent, prompt: str, *, name: str, logs: Path, cwd: Path, variables: Mapping[str, str]) -> Launch:
     """A start of an agent. UsageError for a prompt that no command line holds; OSError as it comes.
 
-    name   of the start: of its files in `logs`
-    write  whether the prompt's file is written
+    name   of the start: of its files in the folder `logs`
     """
     chooses = agent.client == CLAUDE and not _flags(agent.argv) & _HAS_SESSION
-    session = str(uuid.uuid4()) if chooses else ""
-    last = logs.last_of(name) if agent.client == CODEX else None
-    argv = command(agent, session=session, last=str(last or ""))
-    prompt = prompt.replace("\0", "")
-    given = logs.prompt_of(name)
-    if write:
-        given.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        given.write_bytes(prompt.encode("utf-8", "replace"))
-        given.chmod(0o600)
-    stdin = str(given)
-    if _takes_argument(agent):
-        if len(prompt.encode("utf-8", "replace")) >= _LONGEST_ARGUMENT:
-            raise UsageError(PROMPT, "the prompt is too long for a command line", "leave {prompt} out: it is on stdin")
-        argv = [word.replace(PROMPT, prompt) for word in argv]
-        stdin = ""
-    if agent.client == CODEX and (named := _last_of(agent.argv)):
-        last = cwd / named
-    launch = Launch(
-        argv=tuple(argv),
+    session, last = str(uuid.uuid4()) if chooses else "", ""
+    if agent.client == CODEX:
+        last = os.path.join(cwd, _last_of(agent.argv) or logs / f"{name}.last.md")  # noqa: PTH118
+    argv, prompt = command(agent, session=session, last=last), prompt.replace("\0", "")
+    content, given = prompt.encode("utf-8", "replace"), logs / f"{name}.prompt.md"
+    logs.mkdir(mode=0o700, parents=True, exist_ok=True)
+    given.write_bytes(content)
+    given.chmod(0o600)
+    takes = any(PROMPT in word for word in agent.argv)
+    if takes and len(content) >= _LONGEST_ARGUMENT:
+        raise UsageError(PROMPT, "the prompt is too long for a command line", "leave {prompt} out: it is on stdin")
+    return Launch(
+        argv=tuple(word.replace(PROMPT, prompt) for word in argv) if takes else tuple(argv),
         environment=_with_ralf(environment.of_an_agent()) | dict(variables),
         cwd=str(cwd),
-        stdin=stdin,
-        log=str(logs.of(name)),
-        errors=str(logs.errors_of(name)),
+        stdin="" if takes else str(given),
+        log=str(logs / f"{name}.log"),
+        errors=str(logs / f"{name}.err"),
+        session=session,
+        last=last,
     )
-    return Made(launch, session, last)
 
 
 def _with_ralf(variables: dict[str, str]) -> dict[str, str]:
@@ -213,6 +187,10 @@ def _with_ralf(variables: dict[str, str]) -> dict[str, str]:
 # ---- a git worktree for each worker ----
 
 
+class NoWorktree(UsageError):
+    """A worker has no worktree, and git makes none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Worktrees:
     """A git worktree for each worker, below a folder that the person has named; one that is there is used as it is.
@@ -224,31 +202,23 @@ class Worktrees:
     root: Path
 
     def of(self, name: str) -> Path:
-        """The worktree of a worker, made if missing. UsageError where git makes none."""
+        """The worktree of a worker, made if missing. NoWorktree where git makes none."""
         path = Path(os.path.abspath(self.folder)) / name  # noqa: PTH100  # links are not followed
         if path.is_dir():
             top = self._git("-C", str(path), "rev-parse", "--show-toplevel").stdout.strip()
             if not top or Path(top).resolve() != path.resolve():
-                raise UsageError(path, "is no worktree of git", "name an empty folder: --worktrees DIR")
+                raise NoWorktree(path, "is no worktree of git", "name an empty folder: --worktrees DIR")
             return path
+        self._git("-C", str(self.root), "worktree", "remove", str(path))  # an agent may have removed its folder alone
         branch = f"ralf/{name}"
         known = self._git("-C", str(self.root), "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}")
         how = ["-b", branch, str(path)] if known.returncode else [str(path), branch]
-        if self._is_known(path):  # its folder was removed, and git was not told
-            how.insert(0, "--force")
         done = self._git("-C", str(self.root), "worktree", "add", *how)
         if done.returncode:
             lines = done.stderr.strip().splitlines()
-            raise UsageError(
-                path, f"git makes no worktree: {lines[-1] if lines else done.returncode}", "leave --worktrees out"
-            )
+            what = f"git makes no worktree: {lines[-1] if lines else done.returncode}"
+            raise NoWorktree(path, what, "leave --worktrees out")
         return path
-
-    def _is_known(self, path: Path) -> bool:
-        """Whether git knows of a worktree there."""
-        listed = self._git("-C", str(self.root), "worktree", "list", "--porcelain", "-z").stdout.split("\0")
-        there = {os.path.realpath(one.removeprefix("worktree ")) for one in listed if one.startswith("worktree ")}
-        return os.path.realpath(path) in there
 
     @staticmethod
     def _git(*words: str) -> subprocess.CompletedProcess[str]:
@@ -264,4 +234,4 @@ class Worktrees:
                 check=False,
             )
         except FileNotFoundError:
-            raise RalfError("git", "is not installed", "leave --worktrees out") from None
+            raise NoWorktree("git", "is not installed", "leave --worktrees out") from None

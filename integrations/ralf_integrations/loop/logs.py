@@ -7,9 +7,9 @@ copied to `NAME.1` and emptied, as `logrotate` does with `copytruncate`; what is
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import shutil
+from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from ralf.storage.files import open_single_link
@@ -21,69 +21,33 @@ SIZE = 20 << 20
 COUNT = 200
 """Files that are kept, the newest; one start has up to four."""
 
-_COPIED = 1 << 20
 _TAIL = 64 << 10
 _LAST = 8 << 10  # bytes in which the last line is looked for
 
 
-@dataclass(frozen=True, slots=True)
-class Logs:
-    """The folder of the logs.
-
-    size, count  as above
+def rotate(path: Path, size: int = SIZE) -> None:
+    """Empty a log that has grown too large, its content to `NAME.1`. Never an error: one that cannot be rotated only
+    grows.
     """
-
-    folder: Path
-    size: int = SIZE
-    count: int = COUNT
-
-    def of(self, name: str) -> Path:
-        """The log of a start."""
-        return self.folder / f"{name}.log"
-
-    def errors_of(self, name: str) -> Path:
-        """What a start writes to standard error."""
-        return self.folder / f"{name}.err"
-
-    def prompt_of(self, name: str) -> Path:
-        """What a start was handed."""
-        return self.folder / f"{name}.prompt.md"
-
-    def last_of(self, name: str) -> Path:
-        """Where a start's client leaves its last message."""
-        return self.folder / f"{name}.last.md"
-
-    def rotate(self, path: Path) -> bool:
-        """Empty a log that has grown too large, its content to `NAME.1`; whether that was so. Never an error: a log
-        that cannot be rotated only grows.
-        """
-        try:
-            if path.stat().st_size <= self.size:
-                return False
+    with suppress(OSError):
+        if path.stat().st_size > size:
             copy = path.with_name(f"{path.name}.1")
             with path.open("r+b") as log, open(copy, "wb", opener=open_single_link) as kept:
-                while chunk := log.read(_COPIED):
-                    kept.write(chunk)
+                shutil.copyfileobj(log, kept)
                 log.truncate(0)
-        except OSError:
-            return False
-        return True
 
-    def prune(self, keep: frozenset[str] = frozenset()) -> int:
-        """Remove the oldest files above the number; `keep`: names of files that stay. Returns how many went."""
-        found: list[tuple[int, str]] = []
-        with suppress(OSError), os.scandir(self.folder) as entries:
-            for entry in entries:
-                with suppress(OSError):
-                    if entry.is_file(follow_symlinks=False):
-                        found.append((entry.stat(follow_symlinks=False).st_mtime_ns, entry.name))
-        removed = 0
-        for _, name in sorted(found, reverse=True)[self.count :]:
-            if name not in keep:
-                with suppress(OSError):
-                    (self.folder / name).unlink()
-                    removed += 1
-        return removed
+
+def prune(folder: Path, keep: Collection[str] = (), count: int = COUNT) -> None:
+    """Remove the oldest files of a folder above the number; `keep`: names of starts whose files stay."""
+    found: list[tuple[int, str]] = []
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            with suppress(OSError):
+                found.append((entry.stat(follow_symlinks=False).st_mtime_ns, entry.name))
+    for _, name in sorted(found, reverse=True)[count:]:
+        if not any(name.startswith(f"{start}.") for start in keep):
+            with suppress(OSError):
+                (folder / name).unlink()
 
 
 def tail(path: Path, most: int = _TAIL) -> str:
@@ -101,13 +65,4 @@ def last_line(path: Path, most: int = 300) -> str:
     secret would not be known for one.
     """
     lines = (line.strip() for line in reversed(tail(path, _LAST).splitlines()))
-    line = next(filter(None, lines), "")
-    return trimmed(one_line(line), most)
-
-
-def follow(path: Path, offset: int) -> Iterator[bytes]:
-    """What a log holds behind a place, in pieces."""
-    with suppress(OSError), path.open("rb") as file:
-        file.seek(offset)
-        while chunk := file.read(_COPIED):
-            yield chunk
+    return trimmed(one_line(next(filter(None, lines), "")), most)

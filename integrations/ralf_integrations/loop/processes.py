@@ -1,9 +1,4 @@
-"""Agents as processes: each in a session of its own, known by its number and when it began, ended with all it started.
-
-A process is made in two steps. `Gate` forks one that only waits: its number is known, so that a task is claimed for it,
-before anything runs. `Gate.open` turns it into the agent's command. Whoever made the gate and dies before that leaves
-nothing behind: the waiting process reads the end of its pipe, and ends.
-"""
+"""Agents as processes: each in a session of its own, held at a gate before it begins, ended with all it started."""
 
 from __future__ import annotations
 
@@ -13,31 +8,26 @@ import os
 import select
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn, Self
+from typing import Any, NoReturn, Self
 
+from ralf.tasks import origin
 from ralf_integrations.hooks import session_registry
 
-GRACE = 5.0
-"""Seconds between asking a process to end and killing it."""
-
 _STEP = 0.05  # seconds between two looks at processes that are ending
+_BECOMING = 0.01  # seconds in which a process that is becoming another program shows no environment
 _PATIENCE = 10.0  # seconds after which one that SIGKILL does not end is given up: it waits for a device
-_MOST_MESSAGE = 8 << 20  # bytes of what a gate is told
-_NO_COMMAND = 127
-_HIGHEST = 1 << 20  # descriptors
-_OF_KERNEL = (0, 2)  # the parents of its own threads, which have no environment
-_BECOMING = 0.01  # seconds
 
-_RESET = [
-    getattr(signal, name)
-    for name in "SIGINT SIGTERM SIGHUP SIGCHLD SIGPIPE SIGUSR1 SIGUSR2 SIGWINCH SIGXFSZ SIGQUIT".split()
-    if hasattr(signal, name)
-]
+_NO_COMMAND = 127
+
+_PLAIN = (
+    *(signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE, signal.SIGTERM, signal.SIGCHLD, signal.SIGUSR1),
+    *(signal.SIGUSR2, signal.SIGXFSZ),
+)
 
 
 class CannotStart(OSError):
@@ -53,6 +43,8 @@ class Launch:
     cwd          the working directory
     stdin        the file that it reads, "" for nothing
     log          the file behind whose end its output goes; `errors`: another one for standard error, "" for the same
+    session      the client's id of its session where we chose it
+    last         the file in which the client leaves its last message, "" where it has none
     """
 
     argv: tuple[str, ...]
@@ -61,90 +53,59 @@ class Launch:
     stdin: str = ""
     log: str = os.devnull
     errors: str = ""
+    session: str = ""
+    last: str = ""
 
 
-@dataclass(slots=True)
 class Gate:
-    """A process that waits to become an agent, in a session of its own."""
+    """A process that waits to become an agent, in a session of its own. Whoever made it and dies leaves none behind.
 
-    process: int
-    born: int
-    _told: int = field(repr=False)
-    _heard: int = field(repr=False)
+    process, born  stay when it becomes the command
+    """
 
-    @classmethod
-    def make(cls) -> Gate:
-        """Fork the waiting process. OSError as it comes."""
-        read, told = os.pipe()
-        heard, write = os.pipe()
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        try:
-            process = os.fork()
-            if not process:
-                _wait_and_become(read, write)
-        except BaseException:
-            os.close(told)
-            os.close(heard)
-            raise
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-            os.close(read)
-            os.close(write)
-        return cls(process, session_registry.process_start(process), told, heard)
+    def __init__(self) -> None:
+        """OSError as it comes."""
+        read, self._go = os.pipe()
+        self._said, write = os.pipe()
+        self.process = os.fork()
+        if not self.process:
+            _become(read, write)
+        os.close(read)
+        os.close(write)
+        self.born = session_registry.process_start(self.process)
 
     def open(self, launch: Launch) -> None:
         """Have it become the command. CannotStart where there is no such command or folder: then it is gone."""
-        message = json.dumps(
-            {
-                "argv": launch.argv,
-                "environment": dict(launch.environment),
-                "cwd": launch.cwd,
-                "files": [launch.stdin or os.devnull, launch.log, launch.errors or launch.log],
-            }
-        ).encode()
-        complaint = b""
-        with suppress(BrokenPipeError):  # it was killed: whoever waits for it sees that
-            rest = memoryview(message)
-            while rest:
-                rest = rest[os.write(self._told, rest) :]
-        os.close(self._told)
-        while chunk := os.read(self._heard, 4096):
-            complaint += chunk
-        os.close(self._heard)
-        if complaint:
-            reap(self.process)
-            number, _, what = complaint.decode("utf-8", "replace").partition(" ")
+        with suppress(BrokenPipeError), os.fdopen(self._go, "w") as go:  # killed: whoever waits for it sees that
+            json.dump(asdict(launch), go)
+        with os.fdopen(self._said, errors="replace") as said:
+            number, _, what = said.read().partition(" ")
+        if number:
+            os.waitpid(self.process, 0)
             raise CannotStart(int(number), os.strerror(int(number)), what)
 
     def close(self) -> None:
         """Let it end: it becomes nothing."""
-        os.close(self._told)
-        os.close(self._heard)
-        reap(self.process)
+        os.close(self._go)
+        os.close(self._said)
+        os.waitpid(self.process, 0)
 
 
-def _wait_and_become(read: int, write: int) -> NoReturn:
-    """What the forked process does. It never returns, whatever goes wrong."""
-    status = _NO_COMMAND
-    what = ""
+def _become(read: int, write: int) -> NoReturn:
+    """What the forked process of a gate does. It never returns, whatever goes wrong."""
+    status, what = _NO_COMMAND, ""
     try:
         _as_ever()
         low, high = sorted((read, write))
-        for first, last in ((3, low), (low + 1, high), (high + 1, _HIGHEST)):
+        for first, last in ((3, low), (low + 1, high), (high + 1, os.sysconf("SC_OPEN_MAX"))):
             os.closerange(first, last)
-        with os.fdopen(read, "rb") as pipe:
-            told = json.loads(pipe.read(_MOST_MESSAGE))
-        what = told["cwd"]
+        with os.fdopen(read) as go:
+            launch = Launch(**json.load(go))
+        what = launch.cwd
         os.chdir(what)
-        flags = (os.O_RDONLY, os.O_WRONLY | os.O_CREAT | os.O_APPEND, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        opened = []
-        for path, how in zip(told["files"], flags, strict=True):
-            what = path
-            opened.append(os.open(path, how, 0o600))
-        for number, descriptor in enumerate(opened):
-            os.dup2(descriptor, number)
-        what = told["argv"][0]
-        os.execvpe(what, told["argv"], told["environment"])  # noqa: S606  # no shell is what is wanted
+        _redirect(launch.stdin or os.devnull, launch.log, launch.errors or launch.log)
+        what = launch.argv[0]
+        os.execvpe(what, launch.argv, dict(launch.environment))  # noqa: S606  # no shell is what is wanted
     except ValueError:  # whoever would have opened the gate has died
         status = 0
     except OSError as error:
@@ -158,61 +119,49 @@ def _as_ever() -> None:
     """In a process that was forked: a session of its own, and signals do what they ever do."""
     os.setsid()
     signal.set_wakeup_fd(-1)
-    for number in _RESET:
+    for number in _PLAIN:
         signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-@dataclass(slots=True)
+def _redirect(stdin: str, log: str, errors: str) -> None:
+    """Read from one file, and write behind the ends of others, which are made for this user only."""
+    behind = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    for number, (path, how) in enumerate(((stdin, os.O_RDONLY), (log, behind), (errors, behind))):
+        descriptor = os.open(path, how, 0o600)
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+
+
 class Job:
     """Work of ours that nobody waits for, in a process of its own: what it says goes behind the end of a file."""
 
-    process: int
-    deadline: float
-
-    @classmethod
-    def start(cls, work: Callable[[], None], log: str, seconds: float) -> Job:
+    def __init__(self, work: Callable[[], None], log: str, seconds: float) -> None:
         """Fork a process that does the work, and may take so many seconds. OSError as it comes."""
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        try:
-            process = os.fork()
-            if not process:
-                _work(work, log)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        return cls(process, time.monotonic() + seconds)
+        self._deadline = time.monotonic() + seconds
+        self._process = os.fork()
+        if not self._process:
+            _work(work, log)
 
     def end_within(self, seconds: float) -> None:
         """Give it at most so many seconds more."""
-        self.deadline = min(self.deadline, time.monotonic() + seconds)
+        self._deadline = min(self._deadline, time.monotonic() + seconds)
 
     def is_over(self) -> bool:
         """Whether it is; one whose time is up is killed, with all that it has started."""
-        if status_of(self.process) is None:
-            if time.monotonic() < self.deadline:
+        if status_of(self._process) is None:
+            if time.monotonic() < self._deadline:
                 return False
-            for one in members(self.process, "").items():
-                send(*one, signal.SIGKILL)
-            with suppress(OSError):
-                os.kill(self.process, signal.SIGKILL)
-        reap(self.process)
+            for one in members(self._process):
+                _sent(one.kill)
+        os.waitpid(self._process, 0)
         return True
-
-    def end(self) -> None:
-        """Kill it, with all that it has started."""
-        for one in members(self.process, "").items():
-            send(*one, signal.SIGKILL)
-        reap(self.process)
 
 
 def _work(work: Callable[[], None], log: str) -> NoReturn:
     status = 1
     try:
         _as_ever()
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        told = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        for number, descriptor in enumerate((nothing, told, told)):
-            os.dup2(descriptor, number)
+        _redirect(os.devnull, log, log)
         work()
         status = 0
     except Exception as error:  # noqa: BLE001  # there is nobody to raise it to
@@ -222,12 +171,9 @@ def _work(work: Callable[[], None], log: str) -> NoReturn:
         os._exit(status)
 
 
-# ---- how a process of ours ended ----
-
-
 def status_of(process: int) -> int | None:
-    """The exit status of a process that we started, negative for a signal; None while it runs. It is not reaped, so
-    that its number stays its own. ChildProcessError for one that is none of ours.
+    """The exit status of a child, negative for a signal; None while it runs. It is not reaped, so that its number stays
+    its own. ChildProcessError for a process that is no child.
     """
     found = os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     if found is None:
@@ -235,53 +181,36 @@ def status_of(process: int) -> int | None:
     return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
 
 
-def reap(process: int) -> None:
-    """Wait for a process of ours that has ended, or is about to."""
-    with suppress(ChildProcessError):
-        os.waitpid(process, 0)
-
-
-def watch(process: int) -> int | None:
-    """A descriptor that can be read when a process has ended, whoever started it; None where the system has none."""
-    try:
-        return os.pidfd_open(process)
-    except (AttributeError, OSError):
-        return None
-
-
 def is_running(process: int, born: int) -> bool:
     """Whether the process that began then still runs; one of unknown beginning where its number is taken."""
-    if born or not process:
+    if born or not process or Path("/proc/self").exists():
         return session_registry.is_running(process, born)
-    with suppress(OSError):
-        os.kill(process, 0)
-        return not Path("/proc/self").exists()
-    return False
+    import psutil  # everywhere here: only who looks at processes pays for it
+
+    return bool(psutil.pid_exists(process))
 
 
 def send(process: int, born: int, number: signal.Signals) -> bool:
     """Send a signal to the process that began then, and to no other that has its number by now; whether it was sent."""
-    descriptor = watch(process)
-    try:
-        if not is_running(process, born):
-            return False
-        if descriptor is None:
-            os.kill(process, number)
-        else:
-            signal.pidfd_send_signal(descriptor, number)
-    except OSError:
-        return False
-    finally:
-        if descriptor is not None:
-            os.close(descriptor)
-    return True
+    import psutil
+
+    with suppress(psutil.Error):
+        one = psutil.Process(process)  # before the look: psutil sends nothing to a later process of that number
+        return is_running(process, born) and _sent(one.send_signal, number)
+    return False
 
 
-# ---- all that an agent has started ----
+def _sent(send: Callable[..., None], *given: signal.Signals) -> bool:
+    import psutil
+
+    with suppress(psutil.Error, OSError):
+        send(*given)
+        return True
+    return False
 
 
-def members(process: int, mark: str, born: int = 0) -> dict[int, int]:
-    """The processes of an agent that run, itself among them: by number, when each began.
+def members(process: int, mark: str = "", born: int = 0) -> list[Any]:
+    """The processes of an agent that run, itself among them, as psutil knows them.
 
     mark  `NAME=VALUE`, a variable that the agent's processes have and no other has; "" for none
     born  when the agent began; 0: nobody else can have got its number yet
@@ -290,127 +219,75 @@ def members(process: int, mark: str, born: int = 0) -> dict[int, int]:
     mark: one that has begun a session of its own is found by it. Where the agent is gone, and somebody else may have
     its number, session and group count only for a process that shows no environment.
     """
-    all_ = dict(_processes())
-    found = {number: seen for number, seen in all_.items() if not seen.is_dead}
-    is_its_own = not born or (process in all_ and all_[process].born == born)
-    beside = {number for number, seen in found.items() if process in (number, seen.session, seen.group)}
-    ours = beside if is_its_own else set[int]()
-    if mark:
-        shown = _marked(found.keys() - ours, found, os.fsencode(mark))
-        ours = ours | {number for number, has in shown.items() if has or (has is None and number in beside)}
-    parents: dict[int, list[int]] = {}
-    for number, seen in found.items():
-        parents.setdefault(seen.parent, []).append(number)
-    waiting = list(ours)
-    while waiting:
-        for child in parents.get(waiting.pop(), ()):
-            if child not in ours:
-                ours.add(child)
-                waiting.append(child)
-    ours.discard(os.getpid())
-    return {number: found[number].born for number in ours}
+    import psutil
 
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    parent: int
-    group: int
-    session: int
-    born: int
-    is_dead: bool  # and not waited for: nobody gets its number yet
-
-
-def _processes() -> Iterator[tuple[int, _Seen]]:
-    """All processes, those among them that nobody has waited for yet."""
-    with suppress(OSError):
-        for name in os.listdir("/proc"):  # noqa: PTH208  # a thousand objects of pathlib cost more than the look
-            if not name.isdigit():
+    alive: dict[int, Any] = {}
+    parents: dict[int, int] = {}
+    beside: set[int] = set()
+    for one in psutil.process_iter():
+        with suppress(psutil.Error, OSError), one.oneshot():
+            if one.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
                 continue
-            with suppress(OSError, ValueError, IndexError):
-                with open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123
-                    rest = file.read(4096).rpartition(b")")[2].split()
-                is_dead = rest[0] in (b"Z", b"X")
-                yield int(name), _Seen(int(rest[1]), int(rest[2]), int(rest[3]), int(rest[19]), is_dead)
-
-
-def _marked(numbers: Iterable[int], found: Mapping[int, _Seen], mark: bytes) -> dict[int, bool | None]:
-    """Whether processes have a mark in their environment; None for one that shows none.
-
-    A process that is just becoming another program shows none for a moment: it is looked at again.
-    """
-    shown = {number: _has(number, mark) for number in numbers}
-    hidden = [n for n, has in shown.items() if has is None and found[n].parent not in _OF_KERNEL]
-    if hidden:
-        time.sleep(_BECOMING)
-        shown |= {number: _has(number, mark) for number in hidden}
-    return shown
-
-
-def _has(process: int, mark: bytes) -> bool | None:
-    try:
-        with open(f"/proc/{process}/environ", "rb") as file:  # noqa: PTH123
-            content = file.read(1 << 20)
-    except OSError:
-        return False
-    return mark in content.split(b"\0") if content else None
+            alive[one.pid], parents[one.pid] = one, one.ppid()
+            if process in (one.pid, os.getsid(one.pid), os.getpgid(one.pid)):
+                beside.add(one.pid)
+    ours = set(beside) if not born or origin.born(process) == born else set()
+    name, _, value = mark.partition("=")
+    for pid in alive.keys() - ours if mark else ():
+        with suppress(psutil.Error, OSError):
+            shown = alive[pid].environ()
+            if shown.get(name) == value or (not shown and pid in beside):
+                ours.add(pid)
+    while more := {pid for pid, parent in parents.items() if parent in ours and pid not in ours}:
+        ours |= more
+    return [alive[pid] for pid in ours - {os.getpid()}]
 
 
 @dataclass(slots=True)
 class Ending:
     """The end of an agent and of all that it has started, step by step, so that nobody waits for it.
 
-    Asked to end first, and killed after `grace` seconds. `born` as in `members`. `ended` counts those that had to be
-    ended.
+    Asked to end first, and killed after `grace` seconds. `mark`, `born` as in `members`. `ended` counts those that had
+    to be ended.
     """
 
     process: int
-    mark: str
-    grace: float = GRACE
+    mark: str = ""
+    grace: float = 5.0
     born: int = 0
-    ended: int = 0
     _begun: float = field(default_factory=time.monotonic)
-    _asked: set[tuple[int, int]] = field(default_factory=set)
+    _asked: set[Any] = field(default_factory=set)
     _next: float = 0.0
+
+    @property
+    def ended(self) -> int:
+        """How many had to be ended."""
+        return len(self._asked)
 
     def step(self) -> bool:
         """Do what is due; whether none is left."""
-        now = time.monotonic()
-        if now < self._next:
+        if time.monotonic() < self._next:
             return False
-        self._next = now + _STEP
         found = members(self.process, self.mark, self.born)
-        found = found or members(self.process, self.mark, self.born)  # the last one seen may have forked meanwhile
-        if not found:
-            return True
-        kills = now - self._begun >= self.grace
-        for one in found.items():
-            if one not in self._asked:
-                self.ended += 1
-                self._asked.add(one)
-                send(*one, signal.SIGKILL if kills else signal.SIGTERM)
-                if not kills:
-                    send(*one, signal.SIGCONT)
-            elif kills:
-                send(*one, signal.SIGKILL)
-        return now - self._begun >= self.grace + _PATIENCE
+        if not found:  # the last one seen may have forked meanwhile, or be becoming another program
+            time.sleep(_BECOMING)
+            found = members(self.process, self.mark, self.born)
+        self._next = time.monotonic() + _STEP
+        lasts = time.monotonic() - self._begun
+        for one in found:
+            if lasts >= self.grace:
+                _sent(one.kill)
+            elif one not in self._asked:
+                _sent(one.terminate)
+                _sent(one.resume)
+            self._asked.add(one)
+        return not found or lasts >= self.grace + _PATIENCE
 
     def wait(self) -> int:
         """Do all steps; how many were ended."""
         while not self.step():
             time.sleep(_STEP)
         return self.ended
-
-
-def argv_text(argv: Sequence[str]) -> str:
-    """A command as a person would type it."""
-    import shlex  # for people only
-
-    return shlex.join(argv)
-
-
-# ---- our own signals ----
-
-_STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Signals:
@@ -427,7 +304,8 @@ class Signals:
         self._woken, self._waker = os.pipe()
         os.set_blocking(self._woken, False)
         os.set_blocking(self._waker, False)
-        self._before = {number: signal.signal(number, self._catch) for number in (*_STOPS, signal.SIGUSR1)}
+        caught = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+        self._before = {number: signal.signal(number, self._catch) for number in caught}
         self._before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda *_: None)
         if self._detached:
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -449,11 +327,10 @@ class Signals:
         while self._caught:
             yield self._caught.pop(0)
 
-    def wait(self, descriptors: Sequence[int], seconds: float) -> None:
-        """Wait for a signal, the end of a child, or for one of some descriptors to be readable."""
-        if self._caught:
-            return
-        select.select([self._woken, *descriptors], [], [], max(0.0, seconds))
+    def wait(self, seconds: float) -> None:
+        """Wait for a signal, or the end of a child."""
+        if not self._caught:
+            select.select([self._woken], [], [], max(0.0, seconds))
         with suppress(BlockingIOError):
             while os.read(self._woken, 4096):
                 pass

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ralf.tasks import folders
 from ralf.tasks.model import TaskState
-from ralf_integrations.loop import work as works
+from ralf.tasks.store import Tasks
 from ralf_integrations.loop.caps import Spent
 from ralf_integrations.loop.options import Options, Result, Unfinished
 from ralf_integrations.loop.work import Work
@@ -28,23 +28,16 @@ def result(
     given_up   why, by task: those that failed and whose files cannot be written
     seen       titles by task: of all that were not done when the loop looked
     """
+    tasks = Tasks(work.project)
     by_cause = sorted(work.unfinished(), key=lambda one: (bool(one.waits_for), one.task.status != "failed"))
     left = [Unfinished(one.task.id, one.task.title, _why(options, one, given_up)) for one in by_cause]
-    damaged = work.unreadable()  # nobody knows what is left to do of these
+    damaged = [one for one in tasks.list(limit=0).damaged if not folders.folder_status(one[0])]
     left += [Unfinished(folders.name_of(path), "", f"cannot be read: {why}") for path, why in damaged]
-    known = {one.task for one in left}  # a file that has become unreadable is not gone
-    left += [Unfinished(task, seen[task], "its file is gone") for task in work.gone(seen) if task not in known]
-    unproven = [
-        Unfinished(one.task.id, one.task.title, _unproven_text(one)) for one in completed if not works.is_proven(one)
-    ]
+    known = tasks.states(list(seen)).keys() | {one.task for one in left}  # what has become unreadable is not gone
+    left += [Unfinished(task, title, "its file is gone") for task, title in seen.items() if task not in known]
+    unproven = [Unfinished(one.task.id, one.task.title, why) for one in completed if (why := why_not_proven(one))]
     told = reason or ("complete" if not left else "nothing more can be started")
     return Result(told, len(completed), tuple(left), tuple(unproven), spent)
-
-
-def _unproven_text(state: TaskState) -> str:
-    if state.is_foreign:
-        return f"{works.evidence_text(state)}: foreign, so its `verify:` is not run"
-    return works.why_not_proven(state)
 
 
 def _why(options: Options, state: TaskState, given_up: Mapping[str, str]) -> str:
@@ -62,3 +55,30 @@ def _why(options: Options, state: TaskState, given_up: Mapping[str, str]) -> str
     if options.agent_for(state.task.role) is None:
         return f"no agent for the role {state.task.role}"
     return "not started" if not state.attempts else f"interrupted: {state.attempts[-1].outcome or 'running'}"
+
+
+def why_not_proven(state: TaskState) -> str:
+    """Why a completed task is not verified, with its evidence as it holds now; "" for one that is, or that has nothing
+    to verify: no `verify:`, and no test run is known.
+    """
+    proof, verify = state.evidence, state.task.verify.strip()
+    if (proof.state == "verified") if proof is not None and proof.state != "claimed" else not (verify or _ran(state)):
+        return ""
+    if state.is_foreign:
+        return f"{evidence_text(state)}: foreign, so its `verify:` is not run"
+    if proof is None:
+        return f"`{verify}` was not run"
+    if _ran(state):
+        return f"`{proof.command}` {proof.output or 'was not run since the last edit'}"
+    return evidence_text(state)
+
+
+def _ran(state: TaskState) -> str:
+    """What was run for a task of which it is only claimed that it is done."""
+    return state.evidence.command if state.evidence is not None and state.evidence.state == "claimed" else ""
+
+
+def evidence_text(state: TaskState) -> str:
+    """What says that a completed task is done, in words."""
+    told = {"verified": "verified", "failed": "its check failed", "stale": "edited since it was verified"}
+    return told.get(state.evidence.state if state.evidence is not None else "", "not verified")

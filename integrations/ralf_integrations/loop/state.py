@@ -75,12 +75,6 @@ class Running:
         """
         return f"RALF_AGENT={self.agent}" if self.agent else ""
 
-    @property
-    def number(self) -> int:
-        """The fencing number of its claim, 0 for none."""
-        number = self.lease.rpartition(":")[2]
-        return int(number) if number.isdecimal() else 0
-
 
 @dataclass(frozen=True, slots=True)
 class LoopState:
@@ -92,6 +86,7 @@ class LoopState:
     running   its starts
     starts, tokens, usd, unknown, unpriced  what it has used up, as `caps.Spent`
     parked    by client, until when its usage limit lasts
+    waits     what it waits for while none of its agents runs
     reason    why it ended, or is about to; `status`: its exit status, -1 while it runs
     """
 
@@ -112,16 +107,15 @@ class LoopState:
     unknown: int = 0
     unpriced: int = 0
     parked: dict[str, float] = field(default_factory=dict)
+    waits: str = ""
     reason: str = ""
     status: int = -1
 
     @property
     def is_running(self) -> bool:
         """Whether the loop still runs."""
-        return not self.ended and self.machine == session_registry.machine() and self._lives()
-
-    def _lives(self) -> bool:
-        return processes.is_running(self.process, self.born)
+        is_here = not self.ended and self.machine == session_registry.machine()
+        return is_here and processes.is_running(self.process, self.born)
 
 
 def folder(project: Project) -> Path:
@@ -134,45 +128,33 @@ def log_file(project: Project) -> Path:
     return folder(project) / "loop.log"
 
 
-def log_size(project: Project) -> int:
-    """Bytes of the log, 0 for none."""
-    try:
-        return log_file(project).stat().st_size
-    except OSError:
-        return 0
-
-
 def load(project: Project) -> LoopState:
     """The state of the loop that ran last; an empty one where there is none, or it cannot be read."""
     try:
         tree = json.loads(content_of(folder(project) / "state.json", most=_MOST))
-        running = tuple(Running(**_known(Running, one)) for one in tree.get("running", ()))
-        parked = {str(name): float(until) for name, until in dict(tree.get("parked", {})).items()}
-        return LoopState(**{**_known(LoopState, tree), "running": running, "parked": parked})
-    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+        running = tuple(Running(**_known(Running, one)) for one in tree.pop("running"))
+        parked = {name: float(until) for name, until in tree.pop("parked").items()}
+        return LoopState(**_known(LoopState, tree), running=running, parked=parked)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return LoopState()
+
+
+def _known(kind: type[Any], tree: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a class that a tree holds; TypeError for one of another type than its default."""
+    empty = kind()
+    found = {one.name: tree[one.name] for one in fields(kind) if one.name in tree}
+    if wrong := [name for name, value in found.items() if type(value) is not type(getattr(empty, name))]:
+        raise TypeError(wrong[0])
+    return found
 
 
 def save(project: Project, state: LoopState) -> None:
     """Keep the state. Only a power loss can lose it, which ends every process in it, too. OSError as it comes."""
     project.make_room(folder(project) / "state.json", prepare=True)
     path = folder(project) / "state.json"  # a store that was registered only now has its cache elsewhere
-    content = json.dumps({**asdict(state), "updated": round(time.time(), 3)}).encode()
+    content = json.dumps(asdict(state) | {"updated": round(time.time(), 3)}).encode()
     files.make(path.parent)
     durable.write(path, content, is_synced=False)
-
-
-def _known(kind: type[Any], tree: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a class that a tree holds; TypeError for one of another type."""
-    plain: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (float, int), "bool": (bool,)}
-    found = {}
-    for each in fields(kind):
-        if each.name in tree:
-            value = tree[each.name]
-            if (wanted := plain.get(str(each.type))) and type(value) not in wanted:
-                raise TypeError(each.name)
-            found[each.name] = value
-    return found
 
 
 @contextmanager

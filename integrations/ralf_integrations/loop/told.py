@@ -1,17 +1,19 @@
-"""What a client's own records tell of a start: its session and transcript, the last message, a usage limit, the price.
+"""What a client's own records tell of a start, as they grow: its session and transcript, tokens, the price, a usage
+limit, the last message.
 
 Read are the client's result and its transcript, never what the agent has printed. A client that is not known tells
-nothing; one that ralf's hooks have seen is known by its process.
+nothing; one that ralf's hooks have seen is known by its process. Sub-agents keep transcripts of their own, which are
+not read: their tokens count when the client reports its totals at the end.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import os
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -27,274 +29,225 @@ from ralf_integrations.loop import limits
 from ralf_integrations.loop.launch import CLAUDE, CODEX
 from ralf_integrations.loop.limits import Limit
 from ralf_integrations.loop.logs import tail
+from ralf_integrations.loop.state import Running
 
-_END = 4 << 20  # bytes at the end of a file in which its last records are looked for
+EVERY = 5.0
+"""Seconds between two looks at an agent that runs: so much later a cap is seen at most."""
+
+_MOST = 16 << 20  # bytes that one look reads; a longer line is passed over
+_END = 4 << 20  # bytes at the end of an output in which its last record is looked for
 _HEAD = 16 << 10
 _MOST_MESSAGE = 1 << 20
 _LARGE = 64 << 20  # bytes of a transcript that is not read through for one message
 _LATEST = 200  # rollouts among which one is looked for
 
+_KINDS = {CLAUDE: b'"assistant"', CODEX: b'"event_msg"'}
+"""What stands in each record that tells something."""
+
 _SESSION_ID = regex(r"^session id: ([0-9a-f-]{36})\s*$", 8)  # MULTILINE
 
+_UNREADABLE = (OSError, RalfError, ValueError, RecursionError)
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)
 class Told:
-    """What a client told of a start.
+    """What the client of one start has told so far.
 
-    client      whose records they are, "" for none
-    session     its session, "" where unknown
-    transcript  its log, None where there is none
-    message     the agent's last message
-    limit       the usage limit that it ended with
-    tokens      input without what the cache held, and output; None where unknown
-    usd         as the client says; None where it does not
+    known           the start; `output`, `errors`: what it prints
+    client          whose records they are, "" for none; `session`: its own, "" where unknown
+    transcript      its log, None while there is none; `size`: bytes of it that were read
+    tokens          input without what the cache held, and output; None where unknown
+    usd             as the client says; None where it does not
+    limit           the usage limit that it ended with
+    message         the agent's last message, once it is over
     """
 
+    project: Project
+    known: Running
+    output: Path
+    errors: Path
     client: str = ""
     session: str = ""
     transcript: Path | None = None
-    message: str = ""
-    limit: Limit | None = None
+    size: int = 0
     tokens: int | None = None
     usd: float | None = None
+    limit: Limit | None = None
+    message: str = ""
+    _next: float = -math.inf
+    _answers: dict[tuple[object, object], int] = field(default_factory=dict)
+    _rates: Mapping[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.client, self.session = self.known.client, self.known.session
 
-def of(
-    project: Project,
-    client: str,
-    *,
-    session: str = "",
-    process: int = 0,
-    born: int = 0,
-    output: Path,
-    errors: Path,
-    last: Path | None = None,
-    status: int | None = 0,
-) -> Told:
-    """What is told of a start that is over. Never an error: what cannot be read tells nothing."""
-    known = _seen_by_hooks(project, process, born) if not client or not session else None
-    try:
-        if client == CLAUDE:
-            return _of_claude(session or (known.session if known else ""), output)
-        if client == CODEX:
-            return _of_codex(session or (known.session if known else ""), output, errors, last, status)
-        if known is not None and known.client in (CLAUDE, CODEX):
-            path = Path(known.transcript) if known.transcript else None
-            told = _claude_log(path) if known.client == CLAUDE else _codex_log(path)
-            return replace(told, client=known.client, session=known.session, message="")
-    except (OSError, RalfError, ValueError, RecursionError):
-        pass
-    return Told(client)
+    def look(self) -> bool:
+        """Read what is new in the transcript, if it is time to; whether anything was. Never an error: what cannot be
+        read tells nothing.
+        """
+        if self.known.client not in _KINDS or time.monotonic() < self._next:
+            return False
+        is_new = self._go_on()
+        self._next = time.monotonic() + EVERY
+        return is_new
 
+    def finish(self, status: int | None) -> None:
+        """Read the rest of what a start tells that is over; its exit status: None where nobody knows."""
+        while self._go_on():
+            pass
+        with suppress(*_UNREADABLE):
+            if self.known.client == CLAUDE:
+                self._finish_claude()
+            elif self.known.client == CODEX:
+                self._finish_codex(status)
+            if self.known.client and not self.message and self.transcript is not None:
+                self.message = _last_said(self.transcript)
 
-def transcript_of(project: Project, client: str, session: str, process: int, born: int, errors: Path) -> Path | None:
-    """The transcript of a start, None where there is none (yet)."""
-    with suppress(OSError, RalfError, ValueError):
-        if not session and client == CODEX:
-            session = _session_of_codex(errors)
-        found = log_of_session(session, most=_LATEST) if session else None
-        if found is None and (known := _seen_by_hooks(project, process, born)) is not None and known.transcript:
-            found = Path(known.transcript)
-        return found if found is not None and found.is_file() else None
-    return None
+    def _go_on(self) -> bool:
+        before = self.size
+        with suppress(*_UNREADABLE):
+            self._find()
+            if self.transcript is not None and self.client in _KINDS:
+                self._read(self.transcript)
+        return self.size > before
 
+    def _find(self) -> None:
+        """The transcript, once it is there."""
+        if self.transcript is not None:
+            return
+        if not self.session and self.client == CODEX:
+            self.session = self._session_of_codex()
+        found = log_of_session(self.session, most=_LATEST) if self.session else None
+        known = self._seen_by_hooks() if found is None else None
+        if known is not None and known.transcript:
+            found, self.session, self.client = Path(known.transcript), known.session, known.client
+        if found is not None and found.is_file() and is_own_log(found):
+            self.transcript = found
 
-def _seen_by_hooks(project: Project, process: int, born: int) -> session_registry.KnownSession | None:
-    """The session of a process, as ralf's hooks have seen it."""
-    if not process or not born:
-        return None
-    found = (one for one in session_registry.all_sessions(project) if (one.pid, one.born) == (process, born))
-    return max(found, key=lambda one: one.seen, default=None)
+    def _seen_by_hooks(self) -> session_registry.KnownSession | None:
+        """The session of the process, as ralf's hooks have seen it."""
+        process = self.known.process, self.known.born
+        sessions = session_registry.all_sessions(self.project) if all(process) else ()
+        found = (one for one in sessions if (one.pid, one.born) == process)
+        return max(found, key=lambda one: one.seen, default=None)
 
+    def _read(self, path: Path) -> None:
+        with open_regular(path, follow=True) as file:
+            file.seek(self.size)
+            data = file.read(_MOST)
+        whole = data[: data.rfind(b"\n") + 1]
+        self.size += len(whole) or (len(data) if len(data) == _MOST else 0)
+        for record in _records(line for line in whole.splitlines() if _KINDS[self.client] in line):
+            self._take_claude(record) if self.client == CLAUDE else self._take_codex(record)
 
-# ---- Claude Code ----
+    # ---- Claude Code ----
 
+    def _take_claude(self, record: Mapping[str, Any]) -> None:
+        """An answer of several lines is told in each of them, and the last one counts."""
+        message = record.get("message")
+        if record.get("type") != "assistant" or not isinstance(message, dict):
+            return
+        key = message.get("id"), record.get("requestId")
+        names = ("input_tokens", "cache_creation_input_tokens", "output_tokens")
+        if (counts := _counts(message.get("usage"), names)) and all(isinstance(one, str | None) for one in key):
+            self.tokens = (self.tokens or 0) + sum(counts) - self._answers.get(key, 0)
+            self._answers[key] = sum(counts)
+        if record.get("isSidechain") is not True:
+            self.limit = limits.of_claude_record(record)
 
-def _of_claude(session: str, output: Path) -> Told:
-    result = _result(output)
-    if result is not None and isinstance(named := result.get("session_id"), str):
-        session = session or named
-    path = log_of_session(session) if session else None
-    told = _claude_log(path)
-    if result is None:
-        return replace(told, client=CLAUDE, session=session)
-    message = result.get("result")
-    usd = result.get("total_cost_usd")
-    return Told(
-        CLAUDE,
-        session,
-        path,
-        message=clean(message) if isinstance(message, str) and result.get("is_error") is not True else told.message,
-        limit=limits.of_claude_result(result, datetime.now(UTC)) or told.limit,
-        tokens=_all_models(result.get("modelUsage")) or _claude_tokens(result.get("usage")) or told.tokens,
-        usd=float(usd) if isinstance(usd, int | float) and 0 <= usd < math.inf else None,
-    )
+    def _finish_claude(self) -> None:
+        result = _last_record(self.output)
+        if result.get("type") != "result":
+            return
+        said, usd, models = result.get("result"), result.get("total_cost_usd"), result.get("modelUsage")
+        if not self.session and isinstance(result.get("session_id"), str):
+            self.session = result["session_id"]
+            while self._go_on():
+                pass
+        if isinstance(said, str) and result.get("is_error") is not True:
+            self.message = clean(said)
+        if isinstance(usd, int | float) and 0 <= usd < math.inf:
+            self.usd = float(usd)
+        names = ("inputTokens", "cacheCreationInputTokens", "outputTokens")
+        all_models = [_counts(model, names) for model in models.values()] if isinstance(models, dict) else []
+        self.tokens = max(sum(map(sum, all_models)), self.tokens or 0) or None  # sub-agents' are among the former
+        self.limit = limits.of_claude_result(result, datetime.now(UTC)) or self.limit
 
+    # ---- Codex ----
 
-def _result(output: Path) -> Mapping[str, Any] | None:
-    """The result that `--output-format json` or `stream-json` prints last; None for none."""
-    with suppress(OSError, ValueError, RecursionError):
-        for line in reversed(_last_bytes(output).splitlines()):
-            if line.strip():
-                found = json.loads(line)
-                return found if isinstance(found, dict) and found.get("type") == "result" else None
-    return None
-
-
-def _claude_log(path: Path | None) -> Told:
-    """What a transcript tells: each answer of the model counted once, by its last line."""
-    if path is None or not is_own_log(path):
-        return Told(CLAUDE)
-    usage: dict[object, int] = {}
-    limit = None
-    for record in _records(path):
-        if (found := claude_answer(record)) is not None:
-            usage[found[0]] = found[1]
-        if record.get("type") == "assistant" and record.get("isSidechain") is not True:
-            limit = limits.of_claude_record(record)
-    tokens = sum(usage.values()) if usage else None
-    return Told(CLAUDE, transcript=path, message=_last_said(path), limit=limit, tokens=tokens)
-
-
-def claude_answer(record: Mapping[str, Any]) -> tuple[tuple[object, object], int] | None:
-    """What names an answer of the model that a record of a transcript tells, and its tokens; None for any other. An
-    answer of several lines is told in each of them, the last one counts.
-    """
-    message = record.get("message")
-    if record.get("type") != "assistant" or not isinstance(message, dict):
-        return None
-    tokens = _claude_tokens(message.get("usage"))
-    key = message.get("id"), record.get("requestId")
-    return (key, tokens) if tokens is not None and all(isinstance(one, str | None) for one in key) else None
-
-
-def _claude_tokens(usage: object) -> int | None:
-    if not isinstance(usage, dict):
-        return None
-    names = ("input_tokens", "cache_creation_input_tokens", "output_tokens")
-    return sum(value for name in names if type(value := usage.get(name)) is int)
-
-
-def _all_models(usage: object) -> int:
-    """What a result says of each model, sub-agents' among them; 0 where it does not."""
-    names = ("inputTokens", "cacheCreationInputTokens", "outputTokens")
-    models = usage.values() if isinstance(usage, dict) else ()
-    return sum(
-        value for model in models if isinstance(model, dict) for name in names if type(value := model.get(name)) is int
-    )
-
-
-# ---- Codex ----
-
-
-def _of_codex(session: str, output: Path, errors: Path, last: Path | None, status: int | None) -> Told:
-    session = session or _session_of_codex(errors) or _thread_of_codex(output)
-    path = log_of_session(session, most=_LATEST) if session else None
-    told = _codex_log(path)
-    message = ""
-    if last is not None:
-        with suppress(OSError):
-            message = clean(content_of(last, most=_MOST_MESSAGE).decode("utf-8", "replace"))
-    limit = told.limit
-    if path is None and status != 0:  # None: nobody knows it, since its loop was killed
-        limit = limits.of_codex_errors(tail(errors), datetime.now(UTC)) or _turn_failed(output)
-    return replace(told, client=CODEX, session=session, message=message or told.message, limit=limit)
-
-
-def _session_of_codex(errors: Path) -> str:
-    """The session that `codex exec` names in the head of what it prints, before any word of a model."""
-    with suppress(OSError), errors.open("rb") as file:
-        head = file.read(_HEAD).decode("utf-8", "replace").partition("\n--------\nuser")[0]
-        found = _SESSION_ID.search(head)
-        return found[1] if found else ""
-    return ""
-
-
-def _thread_of_codex(output: Path) -> str:
-    """The session that `codex exec --json` names first."""
-    with suppress(OSError, ValueError, RecursionError), output.open("rb") as file:
-        found = json.loads(file.readline(_HEAD))
-        if isinstance(found, dict) and found.get("type") == "thread.started":
-            return str(found.get("thread_id") or "")
-    return ""
-
-
-def _turn_failed(output: Path) -> Limit | None:
-    """The limit that `codex exec --json` prints last."""
-    with suppress(OSError, ValueError, RecursionError, IndexError):
-        found = json.loads(_last_bytes(output).strip().splitlines()[-1])
-        if isinstance(found, dict) and found.get("type") == "turn.failed" and isinstance(found.get("error"), dict):
-            return limits.of_codex_errors(f"ERROR: {found['error'].get('message')}", datetime.now(UTC))
-    return None
-
-
-def _codex_log(path: Path | None) -> Told:
-    """What a rollout tells: the totals that the client told last, and the error with which the last turn ended."""
-    if path is None or not is_own_log(path):
-        return Told(CODEX)
-    tokens: int | None = None
-    rates: Mapping[str, Any] = {}
-    limit = None
-    for record in _records(path):
+    def _take_codex(self, record: Mapping[str, Any]) -> None:
+        """The totals that it told last, and the error with which the last turn ended."""
         payload = record.get("payload")
         if record.get("type") != "event_msg" or not isinstance(payload, dict):
-            continue
-        kind = payload.get("type")
+            return
+        kind, info = payload.get("type"), payload.get("info")
         if kind == "token_count":
-            tokens = codex_total(record) or tokens
-            if isinstance(told := payload.get("rate_limits"), dict):
-                rates = told
+            usage = info.get("total_token_usage") if isinstance(info, dict) else None
+            if given := _counts(usage, ("input_tokens",)):
+                cached, made = (sum(_counts(usage, (name,))) for name in ("cached_input_tokens", "output_tokens"))
+                self.tokens = max(0, given[0] - cached) + made
+            if isinstance(rates := payload.get("rate_limits"), dict):
+                self._rates = rates
         elif kind in ("task_complete", "error", "turn_complete"):
             error = payload if kind == "error" else payload.get("error")
-            limit = limits.of_codex_error(error, limits.time_of(record.get("timestamp")), rates)
+            self.limit = limits.of_codex_error(error, limits.time_of(record.get("timestamp")), self._rates)
         elif kind in ("task_started", "turn_started"):
-            limit = None
-    return Told(CODEX, transcript=path, message=_last_said(path), limit=limit, tokens=tokens)
+            self.limit = None
+
+    def _finish_codex(self, status: int | None) -> None:
+        if self.known.last:
+            with suppress(OSError):
+                self.message = clean(content_of(Path(self.known.last), most=_MOST_MESSAGE).decode("utf-8", "replace"))
+        if self.transcript is None and status != 0:
+            self.limit = limits.of_codex_errors(tail(self.errors), datetime.now(UTC)) or self._failed_turn()
+
+    def _session_of_codex(self) -> str:
+        """The session that `codex exec` names in the head of what it prints, before any word of a model; or that it
+        names first with `--json`.
+        """
+        head = _head(self.errors).partition("\n--------\nuser")[0]
+        if found := _SESSION_ID.search(head):
+            return found[1]
+        for record in _records([_head(self.output).partition("\n")[0]]):
+            if record.get("type") == "thread.started":
+                return str(record.get("thread_id") or "")
+        return ""
+
+    def _failed_turn(self) -> Limit | None:
+        """The limit that `codex exec --json` prints last."""
+        error = _last_record(self.output)
+        said = error.get("error") if error.get("type") == "turn.failed" else None
+        return limits.of_codex_errors(f"ERROR: {said.get('message')}", datetime.now(UTC)) if said else None
 
 
-def codex_total(record: Mapping[str, Any]) -> int | None:
-    """The tokens of the whole session that a record of a rollout tells; None for any other."""
-    payload = record.get("payload")
-    info = payload.get("info") if isinstance(payload, dict) and payload.get("type") == "token_count" else None
-    return _codex_tokens(info.get("total_token_usage")) if isinstance(info, dict) else None
+def _counts(usage: object, names: tuple[str, ...]) -> list[int]:
+    """The whole numbers that a mapping has under names."""
+    return [value for name in names if type(value := usage.get(name)) is int] if isinstance(usage, dict) else []
 
 
-def _codex_tokens(usage: object) -> int | None:
-    if not isinstance(usage, dict):
-        return None
-    names = {name: value for name, value in usage.items() if type(value) is int}
-    if "input_tokens" not in names:
-        return None
-    return max(0, names["input_tokens"] - names.get("cached_input_tokens", 0)) + names.get("output_tokens", 0)
-
-
-# ---- logs ----
-
-
-def _records(path: Path) -> Iterator[Mapping[str, Any]]:
-    """The records at the end of a log."""
-    for line in _last_bytes(path).splitlines():
+def _records(lines: Iterable[bytes | str]) -> Iterator[Mapping[str, Any]]:
+    for line in lines:
         with suppress(ValueError, RecursionError):
             found = json.loads(line)
             if isinstance(found, dict):
                 yield found
 
 
-def _last_bytes(path: Path) -> bytes:
-    """The end of a file, from the beginning of a line on."""
-    with open_regular(path, follow=True) as file:
-        start = max(0, file.seek(0, os.SEEK_END) - _END)
-        file.seek(start)
-        data = file.read(_END)
-    return data.partition(b"\n")[2] if start else data
+def _last_record(path: Path) -> Mapping[str, Any]:
+    """What the last line of an output holds, empty where that is no record."""
+    return next(_records([tail(path, _END).strip().rpartition("\n")[2]]), {})
+
+
+def _head(path: Path) -> str:
+    with suppress(OSError), path.open("rb") as file:
+        return file.read(_HEAD).decode("utf-8", "replace")
+    return ""
 
 
 def _last_said(path: Path) -> str:
     """The last message of the agent in its transcript."""
     said = ""
-    with suppress(RalfError, OSError):
-        if path.stat().st_size > _LARGE:
-            return ""
+    if path.stat().st_size <= _LARGE:
         for event in open_transcript(path).events():
             if event.kind == "assistant":
                 said = event.text

@@ -1,4 +1,4 @@
-"""What the loop asks of the tasks, and says of them: the one module of it that calls `ralf.tasks`."""
+"""What the loop asks of the tasks, and says of them: the one module of it that calls `ralf.tasks` and `ralf.memory`."""
 
 from __future__ import annotations
 
@@ -9,18 +9,36 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ralf import config, environment
 from ralf.config import local_config
 from ralf.errors import Busy, NotFound, RalfError, UsageError
 from ralf.finding.reader import get_context
+from ralf.memory import selection
+from ralf.memory.model import STATED
+from ralf.memory.wording import fenced_lines, handed
 from ralf.model import RouteContext
 from ralf.project import Project
-from ralf.tasks import claims, evidence as proofs, folders, keeping, standing
+from ralf.tasks import claims, evidence as proofs, keeping, leases, standing
 from ralf.tasks.book import Book
-from ralf.tasks.model import Evidence, TaskState
+from ralf.tasks.model import Evidence, Task, TaskState
 from ralf.tasks.refresh import refresh
-from ralf.tasks.routes import route_of
 from ralf.tasks.store import Tasks
-from ralf_integrations.loop import prompts
+from ralf.text.cleaning import fenced
+
+_LABEL = "from ralf loop, which started you: what holds for every task"
+
+_STANDING = """\
+- Nobody answers questions here. Your claim is in the variable RALF_LEASE, which the commands of ralf read.
+- Record what you decide, and why: `ralf decide {route} "WHAT" --because "WHY" --origin agent`
+- When you are told that your context window is nearly full, hand over and end without `ralf task done`; a fresh agent
+  goes on with the same task: `ralf handover {route} <<'EOF'`, Markdown with "## Now" and "## Next", `EOF`
+- End when you hold no task and can claim no other one. Ending while you hold one, without `ralf task done`,
+  `ralf task fail` or a hand-over, counts as a failed attempt, and the task is given to another agent.
+"""
+
+_PREFERENCES = "lasting preferences of the person, from the memory of this project"
+
+_MOST_PREFERENCES = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +57,6 @@ class Work:
     def _tasks(self) -> Tasks:
         return Tasks(self.project)
 
-    def ready(self, most: int) -> list[TaskState]:
-        """The tasks that can be claimed now, in order."""
-        return self._tasks.ready_for((), most, others=True)[:most]
-
     def ready_for(self, roles: Sequence[str], most: int, *, others: bool, without: Collection[str]) -> list[TaskState]:
         """The tasks that agents of these roles can claim now, or with `others` of all but these, in order."""
         return self._tasks.ready_for(roles, most, others=others, without=without)
@@ -50,11 +64,6 @@ class Work:
     def unfinished(self) -> list[TaskState]:
         """All tasks that are neither completed nor cancelled."""
         return [one for status in ("pending", "failed") for one in self._tasks.list(status=status).tasks]
-
-    def why_not_verified(self) -> str:
-        """Why the `verify:` commands of pending tasks do not run here; "" where they do, or there are none."""
-        wanted = any(one.task.verify.strip() for one in self._tasks.list(status="pending").tasks)
-        return proofs.why_not_run(self.project) if wanted else ""
 
     def completed(self, places: Sequence[Path] = ()) -> list[TaskState]:
         """All tasks that are completed, with their evidence as it holds now.
@@ -64,13 +73,9 @@ class Work:
         found = self._tasks.list(status="completed").tasks
         shown = {state.task.id: state for state in standing.current(self.project, found)}
         for place in places:
-            stale = [state for state in found if _is_stale(shown[state.task.id])]
+            stale = [one for one in found if (proof := shown[one.task.id].evidence) and proof.state == "stale"]
             shown |= {state.task.id: state for state in standing.current(Project(place), stale, lambda: found)}
         return list(shown.values())
-
-    def may_verify(self) -> bool:
-        """Whether `verify:` commands may run here."""
-        return self.verify_seconds() > 0
 
     def verify_seconds(self) -> float:
         """How many seconds a `verify:` command may take; 0 where none may run."""
@@ -79,12 +84,6 @@ class Work:
             return float(found.verify_timeout) if found.verify_commands else 0.0
         return 0.0
 
-    def has_context(self, route: str) -> bool:
-        """Whether anything was recorded for a route."""
-        with suppress(RalfError, OSError):
-            return route_of(self.project, route) is not None
-        return False
-
     def renew_evidence(self, task: str, place: Path) -> None:
         """Record of a completed task what its agent's session says that `ralf task done` could not know yet.
 
@@ -92,7 +91,7 @@ class Work:
         """
         state = self.get(task)
         if state is not None:
-            proof = standing.renewed(Project(place), state, self._context(state.task.context_route))
+            proof = standing.renewed(Project(place), state, self.context(state.task.context_route))
             if proof is not None:
                 claims.record_evidence(task, proof, root=self.project.root)
 
@@ -107,24 +106,15 @@ class Work:
             state = self.get(id_)
             if state is None or state.task.status != "completed" or proofs.refusal_of(state):
                 continue
-            context = self._context(state.task.context_route)
+            context = self.context(state.task.context_route)
             if ran is None and (ran := proofs.verify(project, state.task, context)) is None:
                 return
             names = [*(state.evidence.files if state.evidence is not None else ()), *proofs.edited(context)]
             files = proofs.digests(project, dict.fromkeys(names))
             claims.record_evidence(id_, replace(ran, files=files), root=self.project.root)
 
-    def unreadable(self) -> list[tuple[Path, str]]:
-        """The files of tasks that are not closed by their folder and cannot be read, and why."""
-        return [one for one in self._tasks.list(limit=0).damaged if not folders.folder_status(one[0])]
-
-    def gone(self, ids: Collection[str]) -> list[str]:
-        """Those of some tasks that are not there any more."""
-        found = self._tasks.states(list(ids))
-        return [id_ for id_ in ids if id_ not in found]
-
     def get(self, task: str) -> TaskState | None:
-        """A task; None where it is gone."""
+        """A task as it is recorded; None where it is gone."""
         return self._tasks.states([task]).get(task)
 
     def claim(self, task: str, *, by: str, process: int, born: int) -> TaskState | None:
@@ -162,9 +152,7 @@ class Work:
         `verify:` does not pass: then the claim stands.
         """
         with suppress(Busy, NotFound):
-            claims.renew(
-                lease, process=os.getpid(), root=self.project.root
-            )  # its agent is gone: nobody else may claim it
+            claims.renew(lease, process=os.getpid(), root=self.project.root)  # its agent is gone: it stays taken
             claims.done(summary, lease=lease, root=self.project.root)
 
     def of_agent(self, task: str, agent: str) -> tuple[TaskState | None, list[TaskState]]:
@@ -178,26 +166,42 @@ class Work:
         return self._tasks.read(looked)
 
     def prompt(self, state: TaskState, *, by: str, lease: str) -> str:
-        """What a fresh agent reads first: what the loop asks of it, then its task and all that came before."""
-        task, root = state.task.id, self.project.root
+        """What a fresh agent reads first, all of it in fences: what the loop asks of it, what the person always wants,
+        then its task and all that came before.
+        """
+        task, root, command = state.task, self.project.root, self.project.command
+        asked = fenced(config.typed(_STANDING.format(route=task.context_route), command), label=_LABEL)
         try:
-            read = refresh(by=by, lease=lease, task=task, max_tokens=self.tokens, root=root).render()
+            read = refresh(by=by, lease=lease, task=task.id, max_tokens=self.tokens, root=root).render()
         except RalfError as error:
-            read = f"What came before cannot be read ({error}). Your task: `ralf task show {task}`\n"
-        return prompts.standing(state.task, self.project.command) + read
+            read = f"What came before cannot be read ({error}). Your task: `ralf task show {task.id}`\n"
+        return asked + self._preferences(task) + read
+
+    def _preferences(self, task: Task) -> str:
+        """What the person has told the memory, and concerns every task or this one; "" where it is switched off."""
+        with suppress(RalfError, OSError):
+            if config.of(self.project).memory != "on":
+                return ""
+            name = environment.memory_name()
+            chosen = selection.for_task(self.project, name, f"{task.title}\n{task.text}", tokens=selection.ON_REQUEST)
+            own = [item for item in chosen.items if item.origin in STATED and item.kind != "trap"]
+            if own:
+                return f"{fenced_lines(own[:_MOST_PREFERENCES], handed, _PREFERENCES)}\n"
+        return ""
 
     def handed_over(self, route: str, others: Collection[str] = ()) -> str:
         """What names the newest hand-over of a route by an agent, its time first; "" for none.
 
         others  sessions whose hand-overs do not count
         """
-        context = self._context(route)
+        context = self.context(route)
         made = context.handover.last if context is not None else None
         if made is None or made.author != "agent" or (made.session and made.session in others):
             return ""
         return f"{made.at} {hashlib.sha256(repr(made).encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
-    def _context(self, route: str) -> RouteContext | None:
+    def context(self, route: str) -> RouteContext | None:
+        """What is known of a route; None where nothing is, or it cannot be read."""
         with suppress(RalfError, OSError):
             return get_context(route, root=self.project.root)
         return None
@@ -206,12 +210,13 @@ class Work:
 # ---- what is known of a task ----
 
 
-def how_it_stands(state: TaskState | None, number: int) -> str:
-    """What became of the claim of that number: done, failed, held or released. A claim whose process has ended is held
-    until somebody says so.
+def how_it_stands(state: TaskState | None, lease: str) -> str:
+    """What became of a claim: done, failed, held or released. One whose process has ended is held until somebody says
+    so.
     """
     if state is None:
         return "released"
+    number = leases.parsed(lease)[1]
     attempt = next((one for one in state.attempts if one.number == number), None)
     outcome = attempt.outcome if attempt is not None else ""
     if outcome == "failed" or (outcome in ("", "done") and state.task.status in _STANDS):
@@ -224,43 +229,10 @@ _STANDS = {"completed": "done", "failed": "failed"}
 
 
 def failures(state: TaskState | None) -> int:
-    """How many attempts failed since it last was done or given up: a retry begins anew."""
+    """How many attempts failed since the task was done or given up last, or put back by `ralf task edit`."""
     count = 0
     for attempt in reversed(state.attempts if state is not None else ()):
         if attempt.outcome in ("done", "failed"):
             break
         count += attempt.outcome in ("lost", "crashed", "killed", "hung", "unfinished")
     return count
-
-
-def is_proven(state: TaskState) -> bool:
-    """Whether a completed task is verified, or has nothing to verify: no `verify:`, and no test run is known.
-
-    state  with its evidence as it holds now
-    """
-    evidence: Evidence | None = state.evidence
-    if evidence is None:
-        return not state.task.verify.strip()
-    if evidence.state == "claimed":
-        return not state.task.verify.strip() and not evidence.command
-    return evidence.state == "verified"
-
-
-def why_not_proven(state: TaskState) -> str:
-    """Why `is_proven` is false of a completed task."""
-    evidence: Evidence | None = state.evidence
-    if evidence is None:
-        return f"`{state.task.verify.strip()}` was not run"
-    if evidence.state == "claimed" and evidence.command:
-        return f"`{evidence.command}` {evidence.output or 'was not run since the last edit'}"
-    return evidence_text(state)
-
-
-def evidence_text(state: TaskState) -> str:
-    """What says that a completed task is done, in words."""
-    told = {"verified": "verified", "failed": "its check failed", "stale": "edited since it was verified"}
-    return told.get(state.evidence.state if state.evidence is not None else "", "not verified")
-
-
-def _is_stale(state: TaskState) -> bool:
-    return state.evidence is not None and state.evidence.state == "stale"
