@@ -209,6 +209,24 @@ def test_a_session_that_began_without_the_plugin_is_logged_from_its_beginning(ri
 
 @pytest.mark.ci
 @needs_node
+def test_the_answers_of_a_person_are_logged_and_a_text_that_a_plugin_only_shows_is_not_theirs(rig: Rig) -> None:
+    asked, metadata = {"questions": [{"question": "Which?"}]}, {"answers": [["Chart"]]}
+    state = {"status": "completed", "input": asked, "output": "so", "metadata": metadata, "time": {"end": WHEN}}
+    shown = {**PROMPT, "id": "prt_9", "text": "Always push", "ignored": True}
+    prompt = {"message": {"id": USER}, "parts": [PROMPT, shown]}
+    rig.run(
+        ["chat.message", {"sessionID": SESSION}, prompt],
+        *(message(USER, "user"), part(**PROMPT), part(**shown)),
+        *(message(ANSWER, "assistant"), part(**{**BASH, "tool": "question", "state": state})),
+        ["dispose", {}, None],
+    )
+    events = list(open_transcript(rig.log).events())
+    assert [event.text for event in events if event.kind == "user"] == ["please say hi", "Chart"]
+    assert next(one for one in rig.payloads() if one["event"] == "chat.message")["prompt"] == "please say hi"
+
+
+@pytest.mark.ci
+@needs_node
 def test_a_message_that_the_person_took_back_is_named_in_the_log(rig: Rig) -> None:
     gone = [happened("message.removed", sessionID=SESSION, messageID=id_) for id_ in (USER, ANSWER)]
     error = {"name": "MessageAbortedError", "data": {"message": "The operation was aborted."}}

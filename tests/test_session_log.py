@@ -85,6 +85,16 @@ def test_no_secret_of_a_session_reaches_the_disk(project: Project) -> None:
     assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
 
 
+def test_the_answers_to_a_question_and_the_marks_of_a_text_are_in_the_log_without_secrets(project: Project) -> None:
+    asked = {**o.CALL, "tool": "question", "input": {"questions": [{"question": "Which?"}, {"question": "With what?"}]}}
+    answers = {"tool": "question", "output": "the two", "answers": [["Chart", 'or "Mean"'], [f"use {TOKEN}"]]}
+    shown = {**o.ASKED, "id": "prt_9", "text": "Push it", "ignored": True}
+    assert wrote(project, asked, {**o.RESULT, **answers}, shown) == 0
+    assert TOKEN not in log(project).read_text()
+    found = [event.text for event in open_transcript(log(project)).events() if event.kind == "user"]
+    assert found[0] == 'Chart, or "Mean"' and found[1].startswith("use [REDACTED:") and len(found) == 2
+
+
 def test_a_secret_that_is_known_only_later_is_masked_where_it_was_said(project: Project) -> None:
     asked = {**o.ASKED, "text": f"echo {RANDOM} is what I have"}
     assert wrote(project, asked, {**o.SAID, "text": f"export API_KEY={RANDOM}"}) == 0

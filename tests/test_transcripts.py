@@ -6,19 +6,23 @@ import json
 import os
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+import gemini_records
 import rollouts as r
 from examples import examples
 from ralf.errors import Damaged, DamagedTranscript, RalfError, TranscriptChanged, TranscriptNotFound, UsageError
 from ralf.text.cleaning import OWN_OUTPUT
 from ralf.transcripts.events import START, Event, Position
+from ralf.transcripts.lines import CUT, LINE_LIMIT, open_regular, read_lines
 from ralf.transcripts.reader import Transcript, open_transcript
 
 CLAUDE = '{"type":"user","sessionId":"s1","cwd":"/w","message":{"role":"user","content":"hello there"}}\n'
 SHARED = Path(__file__).parents[2] / "shared"
+Record = dict[str, Any]
 
 
 def read(path: Path, content: str | bytes, after: Position = START) -> tuple[Transcript, list[Event]]:
@@ -237,6 +241,84 @@ def test_a_line_over_the_limit_keeps_both_ends_and_little_memory(tmp_path: Path)
     assert result.cut + 2 * 65_536 == result.end.byte - result.start.byte
     assert transcript.skipped["oversized"] == 1
     assert transcript.end == Position(path.stat().st_size, 3)
+
+
+LONG = "Always push straight to main. " + "x" * LINE_LIMIT
+
+IMAGE = "A" * (LINE_LIMIT // 2 + 1)
+
+IMAGES = [{"type": "image", "source": IMAGE}] * 2
+
+
+def claude(*content: str | Record, **more: object) -> list[Record]:
+    parts = [{"type": "text", "text": one} if isinstance(one, str) else one for one in content]
+    message = {"role": "user", "content": parts}
+    return [{"type": "system", "sessionId": "s1"}, {**json.loads(CLAUDE), "message": message, **more}]
+
+
+def gemini(*texts: str, **more: Any) -> list[Record]:
+    opening = [gemini_records.META, {"$set": {"messages": gemini_records.SET_UP}}]
+    return [*opening, gemini_records.asked(*texts, **more)]
+
+
+FILES = "\n--- Content from referenced files ---", LONG, "\n--- End of content ---"
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        claude(LONG, isMeta=True),
+        claude("read it", LONG, isMeta=True),
+        claude("carry on", *IMAGES, promptSource="system"),
+        claude("did one", *IMAGES, isCompactSummary=True),
+        claude(LONG),
+        [*claude(), {"type": "queue-operation", "operation": "enqueue", "sessionId": "s1", "content": LONG}],
+        [r.meta(), r.message("user", "so", LONG, kinds=["instructions"] * 2)],
+        [r.meta(), r.message("user", LONG)],
+        [r.meta(), r.event("user_message", message=LONG, kind="instructions")],
+        gemini(*FILES),
+        gemini(LONG),
+    ],
+)
+def test_a_record_over_the_limit_is_nobodys_words_where_a_field_of_it_or_the_lost_middle_may_say_so(
+    tmp_path: Path, records: list[Record]
+) -> None:
+    _, events = read(tmp_path / "x", "".join(json.dumps(record) + "\n" for record in records))
+    assert [event.text for event in events if event.kind == "user"] == []
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        claude("paint it", *IMAGES, promptSource="typed"),
+        claude(*IMAGES, "paint it"),
+        [r.meta(), r.event("user_message", images=[IMAGE, IMAGE], message="paint it", kind="plain")],
+        gemini("paint it", *FILES, displayContent=[{"text": "paint it"}]),
+        gemini("paint it", *FILES),
+    ],
+)
+def test_what_a_person_typed_beside_images_and_files_over_the_limit_is_theirs(
+    tmp_path: Path, records: list[Record]
+) -> None:
+    _, events = read(tmp_path / "x", "".join(json.dumps(record) + "\n" for record in records))
+    assert [event.text for event in events if event.kind == "user"] == ["paint it"]
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("text", ['"\\\\"', "\\\\", "\\u00e9\\ud83d\\ude00", "é😀", "\n"])
+@pytest.mark.parametrize("before", range(7))
+def test_a_long_string_is_cut_between_two_escapes_and_its_record_stays_whole(
+    tmp_path: Path, text: str, before: int
+) -> None:
+    given = {"a": ["x" * before + text * (LINE_LIMIT // len(text)), {"b": text}], "end": [text, 1]}
+    (tmp_path / "x").write_text(json.dumps(given, ensure_ascii=text.isascii()) + "\n")
+    with open_regular(tmp_path / "x") as file:
+        (line,) = read_lines(file)
+    assert line.record is not None
+    ends, other = line.record["a"]
+    assert (other, line.record["end"]) == ({"b": text}, [text, 1])
+    assert set("".join(ends.split(CUT))) <= {*"x" * before, *text, "\ufffd"}
+    assert len(ends) < LINE_LIMIT // 16
 
 
 def test_a_line_over_the_limit_that_cannot_be_restored_is_counted(tmp_path: Path) -> None:

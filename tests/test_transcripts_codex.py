@@ -474,8 +474,8 @@ def test_an_element_of_an_unknown_name_is_kept_and_counted_and_is_no_message(tmp
     assert people(tmp_path, r.message("user", "<b>not</b> one <b>element</b>")) == ["<b>not</b> one <b>element</b>"]
 
 
-def test_the_prompt_of_a_sub_agent_was_sent_by_a_program(tmp_path: Path) -> None:
-    source = {"subagent": {"thread_spawn": {"parent_thread_id": "x", "depth": 1}}}
+@pytest.mark.parametrize("source", [{"subagent": {"thread_spawn": {"parent_thread_id": "x", "depth": 1}}}, "mcp"])
+def test_the_prompt_of_an_agent_was_sent_by_a_program(tmp_path: Path, source: object) -> None:
     path = r.write(tmp_path / "r.jsonl", r.meta(source=source), r.typed("find uses"))
     assert [event.form for event in open_transcript(path).events()] == ["program"]
 

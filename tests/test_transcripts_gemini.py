@@ -146,6 +146,9 @@ def test_files_that_the_client_adds_to_a_message_are_not_the_persons_words(tmp_p
     )
     assert told(read(tmp_path, asked(*texts))) == [("user", "look at @a.md")]
     assert told(read(tmp_path, asked(*texts, displayContent=[{"text": texts[0]}]))) == [("user", "look at @a.md")]
+    assert told(read(tmp_path, asked(*texts[:-1]))) == [("user", "look at @a.md")]
+    behind = f"{texts[-1].strip()} is where it ends: {texts[0]}"
+    assert told(read(tmp_path, asked(behind, *texts[1:]))) == [("user", behind)]
 
 
 def test_an_element_of_an_unknown_name_is_kept_and_counted_and_is_no_message(tmp_path: Path) -> None:
@@ -205,6 +208,20 @@ def test_a_plan_is_approved_or_refused_with_words(tmp_path: Path) -> None:
     assert (event.form, event.text, event.input) == ("plan", "(plan approved)", {"about": "plans/tides.md"})
     result, event = read(tmp_path, said("", called("exit_plan_mode", plan, {"output": refused})))[-2:]
     assert (event.form, event.text, event.call_id, result.refused) == ("refused", "metres first", "c1", True)
+
+
+@pytest.mark.parametrize("more", [{"status": "error"}, {"displayName": "ask (gauges MCP Server)"}])
+def test_a_call_that_failed_and_a_tool_of_a_server_decide_nothing_whatever_they_say(
+    tmp_path: Path, more: Record
+) -> None:
+    dialogs = {
+        "ask_user": ['{"answers": {"0": "Chart"}}', "User dismissed ask_user dialog without answering."],
+        "exit_plan_mode": ["Plan approved. Switching to default mode.", "Plan rejected. User feedback: push"],
+    }
+    for tool, outputs in dialogs.items():
+        for output in outputs:
+            events = read(tmp_path, said("", called(tool, QUESTIONS, {"output": output}, **more)))
+            assert [(event.kind, event.form) for event in events][-2:] == [("call", ""), ("result", "")]
 
 
 def test_a_status_of_an_earlier_version_stands_behind_the_command(tmp_path: Path) -> None:

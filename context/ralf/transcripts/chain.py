@@ -10,7 +10,7 @@ from pathlib import Path
 from ralf.errors import RalfError
 from ralf.text.patterns import regex
 from ralf.transcripts.events import Position, Record
-from ralf.transcripts.lines import Line, open_regular, parsed, read_lines, restored
+from ralf.transcripts.lines import Line, open_regular, read_lines
 
 _MOST = 20_000  # records in memory: what follows one before them is looked up in the file
 
@@ -111,7 +111,7 @@ class Chain:
             if (start := self._places.get(own)) is not None:
                 with open_regular(self._path, Position(start)) as file:
                     line = next(read_lines(file, Position(start)), None)
-                record = (restored(line) if line.cut else parsed(line.data)) if line else None
+                record = line.record if line else None
                 if record is not None and record.get("uuid") == own:
                     return _link(record)
         return None

@@ -15,7 +15,7 @@ from ralf.errors import RalfError
 from ralf.text.cleaning import clean, one_line
 from ralf.text.patterns import regex
 from ralf.transcripts.chain import Chain, follows
-from ralf.transcripts.claude_person import answers, is_declined, origin_of, source_of
+from ralf.transcripts.claude_person import answers, is_declined, source_of, was_not_asked
 from ralf.transcripts.events import (
     START,
     Event,
@@ -308,13 +308,13 @@ class _Pass(Pass):
             if kind == "text":
                 text = words(block.get("text"))
                 source = source_of(record, expansion=expansion) if source is None else source
-                if text.startswith(_CONTINUED) and source in ("", "sdk"):
+                if text.startswith(_CONTINUED) and source in ("", "sdk", "turn"):
                     made.append(self._compaction(text, base))
                 elif source == "client":
                     self.skipped["meta"] += 1
                     made.extend(self._notice(text, base))
                 elif text := self.others(text):
-                    what, meant = part(text, proven=source in ("person", "program"))
+                    what, meant = part(text, proven=source in ("person", "program"), of_turn=source == "turn")
                     if what not in ("message", "command"):
                         made.extend(self._besides(what, meant, text, base))
                     elif own := self._queue.again(meant):
@@ -384,6 +384,8 @@ class _Pass(Pass):
         if answer.tool and answer.tool not in (_ASKS, _PLANS) and not answer.failed:
             return
         text, given = said(block.get("content")), self._asked.pop(answer.call_id, {})
+        if was_not_asked(record):
+            return
         declined = block.get("is_error") is True and is_declined(record, answer.tool)
         own = words(record.get("uuid"))
         if answer.tool == _ASKS:
@@ -442,9 +444,9 @@ class _Pass(Pass):
         )
 
     def _queued(self, record: Record, base: Base) -> list[Event]:
-        text, operation = said(record.get("content")), record.get("operation")
-        what, meant = part(text)
-        of_person = what in ("message", "command")
+        text, operation, source = said(record.get("content")), record.get("operation"), source_of(record)
+        what, meant = part(text, proven=source == "person")
+        of_person = what in ("message", "command") and source != "client"
         found = meant if of_person else one_line(text)[:_NOTICED]
         if operation != "enqueue":
             self._queue.took(operation, found)
@@ -460,12 +462,13 @@ class _Pass(Pass):
     def _attached(self, record: Record, base: Base) -> list[Event]:
         attachment = record.get("attachment")
         if isinstance(attachment, dict) and attachment.get("type") == "queued_command":
-            text, mode, origin = said(attachment.get("prompt")), attachment.get("commandMode"), origin_of(attachment)
-            of_person = origin in ("", "human") and attachment.get("isMeta") is not True
+            text, mode = said(attachment.get("prompt")), attachment.get("commandMode")
+            sources = source_of(record), source_of(attachment)
+            of_person = "client" not in sources
             if of_person and mode == "bash" and text.strip():
                 return [base.event("mark", clean(text.strip()), form="ran")]
             if of_person and mode in (None, "prompt"):
-                what, found = part(text, proven=origin == "human")
+                what, found = part(text, proven="person" in sources)
                 if what in ("message", "command") and not self._queue.handed_over(found):
                     own = words(record.get("uuid"))
                     return [
@@ -497,7 +500,7 @@ class _Pass(Pass):
         earlier._log = None  # what sub-agents did is not asked
         with suppress(RalfError), open_regular(log) as file:
             for line in takewhile(lambda line: line.end <= self._after, read_lines(file)):
-                if not earlier.passed_over(line) and (record := parsed(line.data)) is not None:
+                if not earlier.passed_over(line) and (record := line.record) is not None:
                     deque(earlier.events(record, line), maxlen=0)
         return earlier._begun
 

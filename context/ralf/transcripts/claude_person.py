@@ -14,8 +14,8 @@ _NOT_TYPED = frozenset(
 )
 """Fields by which the client marks what it wrote in the person's name."""
 
-_TYPED = frozenset({"permissionMode", "thinkingMetadata", "todos"})
-"""Fields that the client adds to what was typed, and to nothing else."""
+_OF_TURN = frozenset({"permissionMode", "thinkingMetadata", "todos"})
+"""Fields that the client adds to what begins a turn: to what was typed, and to some frames of its own."""
 
 _SOURCES = {
     "typed": "person",
@@ -28,9 +28,9 @@ _SOURCES = {
 _NOT_ANSWERED = "(declined)"
 
 
-def source_of(record: Record, *, expansion: bool) -> str:
-    """Who a record says has sent its words: "client", "person", "program"; "sdk" where it says of the turn alone that a
-    program began it; "" where it says nothing.
+def source_of(record: Record, *, expansion: bool = False) -> str:
+    """Who a record or an attachment says has sent its words: "client", "person", "program"; "sdk" where it says of the
+    turn alone that a program began it; "turn" where it says that they began one; "" where it says nothing.
 
     expansion  it may be the prompt of a slash command
     """
@@ -39,13 +39,14 @@ def source_of(record: Record, *, expansion: bool) -> str:
         return "client"
     if not _NOT_TYPED.isdisjoint(record) and any(record.get(field) for field in _NOT_TYPED):
         return "client"
-    if source := _SOURCES.get(words(record.get("promptSource"))):
+    if source := _SOURCES.get(words(record.get("promptSource"))) or ("person" if origin else ""):
         return source
-    if origin or not _TYPED.isdisjoint(record):
-        return "person"
-    if expansion:
+    of_turn = not _OF_TURN.isdisjoint(record)
+    if expansion and not of_turn:
         return "client"
-    return "sdk" if record.get("turnOrigin") == "sdk" else ""
+    if record.get("turnOrigin") == "sdk" or words(record.get("entrypoint")).startswith("sdk"):
+        return "sdk"
+    return "turn" if of_turn else ""
 
 
 def answers(
@@ -55,8 +56,8 @@ def answers(
     asked = details.get("questions") or given.get("questions")
     options = dict(map(_question, asked if isinstance(asked, list) else ()))
     if not declined:
-        pairs = answered(text, details, list(options))
-    elif reason and (found := clarified(reason)) is None:
+        pairs = answered(text, details, options)
+    elif reason and (found := clarified(reason, list(options))) is None:
         yield "refused", clean("\n".join(options)), reason, []
         return
     else:
@@ -77,18 +78,15 @@ def _question(asked: object) -> tuple[str, list[str]]:
 def is_declined(record: Record, tool: str) -> bool:
     """Whether the client says in a field of the record that a person declined the call.
 
-    A rule or a hook that decided is named as the `source`. Where nobody was there to be asked, it is `config`, though
-    `toolDenialKind` is that of a person's refusal.
-
     Where a record has neither `toolDenialKind` nor `permissionDecision`, `toolUseResult` says so, where the error of an
     MCP server stands, too: of its tools, and where the tool is unknown, it is not believed. A shell's error begins with
     its exit status there.
     """
+    if was_not_asked(record):
+        return False
     if "userFeedback" in record:
         return True
     permission = object_in(record, "permissionDecision")
-    if permission.get("source") in ("config", "hook"):
-        return False
     if "toolDenialKind" in record:
         return words(record["toolDenialKind"]) == "user-rejected"
     if "decision" in permission:
@@ -97,6 +95,13 @@ def is_declined(record: Record, tool: str) -> bool:
     if not isinstance(told, str) or not tool or tool.startswith("mcp__"):
         return False
     return told == "User rejected tool use" or told.startswith(f"Error: {DECLINED}")
+
+
+def was_not_asked(record: Record) -> bool:
+    """Whether a rule or a hook decided about a call, as the `source` says. Where nobody was there to be asked, it is
+    `config`, though `toolDenialKind` is that of a person's refusal.
+    """
+    return object_in(record, "permissionDecision").get("source") in ("config", "hook")
 
 
 def origin_of(record: Record) -> str:

@@ -424,9 +424,10 @@ def _aborted(reason: str, base: Base) -> Event:
 
 
 def _is_of_an_agent(meta: Record) -> bool:
-    """Whether the client, or an agent of it, began the session: nobody typed in it."""
-    source = object_in(meta, "source")
-    return "subagent" in source or "internal" in source or words(meta.get("thread_source")) not in ("", "user")
+    """Whether the client, an agent of it, or a program to which it is a tool, began the session: nobody typed in it."""
+    source = meta.get("source")
+    by_agent = source == "mcp" or (isinstance(source, dict) and not source.keys().isdisjoint(("subagent", "internal")))
+    return by_agent or words(meta.get("thread_source")) not in ("", "user")
 
 
 def _unwrapped(record: Record) -> tuple[str, Record]:

@@ -77,6 +77,10 @@ _APPROVED, _REJECTED, _PLACE = "Plan approved.", "Plan rejected. ", "\n\nThe pla
 
 _FEEDBACK = "User feedback: "
 
+_OF_SERVER = " MCP Server)"
+"""How the title of a tool ends that is none of the client's own, whatever its name: some versions put none before it.
+"""
+
 _FIRST_LINES = 2  # of a log: a list of messages that is set there was told by no record before
 
 _SHELL = "run_shell_command"
@@ -236,8 +240,8 @@ class _Pass(Pass):
         texts = [words(block.get("text")) for block in blocks(content)]
         kept = [without_injected(text).strip() for text in texts if not text.lstrip().startswith(_OPENED)]
         text = "\n".join(filter(None, kept))
-        if _FILES in text and (end := text.rfind(_FILES_END)) >= 0:
-            text = text[: text.index(_FILES)] + text[end + len(_FILES_END) :]
+        text, _, files = text.partition(_FILES)
+        text += files.rpartition(_FILES_END)[2] if _FILES_END in files else ""
         text = besides(self.others(text)).strip()
         if not text:
             self.skipped["injected"] += 1
@@ -266,8 +270,6 @@ class _Pass(Pass):
         if self._is_new(id_, f"call {call_id}"):
             yield base.event("call", leaves(given), tool=tool, call_id=call_id, input=given)
         state = words(call.get("status"))
-        if base.cut and call.get("result") and not state:
-            state = "success"  # it stands behind the result, in the part of a very long line that is not held
         if state not in ("success", "error", "cancelled") or not self._is_new(id_, f"result {call_id}"):
             return
         text, failed = _output(call)
@@ -278,7 +280,9 @@ class _Pass(Pass):
         if tool == _SHELL and (printed := _BEFORE.match(text)):
             text, status = _printed(text[printed.end() :])
         display = object_in(call, "resultDisplay")
-        is_refused = state == "cancelled" or (tool == "exit_plan_mode" and text.startswith(_REJECTED))
+        has_asked = state != "error" and not words(call.get("displayName")).endswith(_OF_SERVER)
+        is_rejected = has_asked and tool == "exit_plan_mode" and text.startswith(_REJECTED)
+        is_refused = state == "cancelled" or is_rejected
         yield base.event(
             "result",
             self.others(text),
@@ -290,7 +294,8 @@ class _Pass(Pass):
             form="refused" if is_refused else "",
             created=display.get("isNewFile") is True,
         )
-        for words_, form, about in _decided(tool, given, text, is_cancelled=state == "cancelled"):
+        decided = _decided(tool, given, text, is_cancelled=state == "cancelled") if has_asked else ()
+        for words_, form, about in decided:
             yield base.event("user", words_, form=form, input=about, call_id=call_id if form == "refused" else "")
 
     def _set(self, changed: Record, line: Line, base: Base) -> Iterator[Event]:

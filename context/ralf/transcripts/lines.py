@@ -10,7 +10,7 @@ import re
 import stat
 from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -35,15 +35,20 @@ HEAD = 256 << 10
 
 PIECE = 1 << 20
 
-_TOKEN = regex(rb'"[^"\\]*+(?:\\(?:u[0-9a-fA-F]{4}|[^u])[^"\\]*+)*+("?)|[{}\[\]]', re.S)
+CUT = "\n…\n"
+"""Stands in the place of the middle of a long string."""
 
-_INSIDE = regex(rb'(?:\\.|[^"\\])+', re.S)
+_CHARACTERS = rb'[^"\\]*+(?:\\(?:u[0-9a-fA-F]{4}|[^u])[^"\\]*+)*+'
+
+_TOKEN = regex(rb'"' + _CHARACTERS + rb'("?)|[{}\[\]]', re.S)
+
+_WHOLE = regex(_CHARACTERS, re.S)
+
+_INSIDE = regex(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.S)
+
+_OUTSIDE = regex(rb'[^"]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"]*+)*+', re.S)
 
 _UNESCAPED = regex(rb"[^\\](?=\\)|[^\\]{7}")  # ends where an escape begins, or where none can be under way
-
-_LENIENT = json.JSONDecoder(strict=False)  # allows control characters within strings
-
-_TIME = regex(rb'"timestamp"\s*:\s*"([^"\\]{1,64})"')
 
 _KINDS = ((stat.S_ISDIR, "a directory"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))
 
@@ -56,6 +61,7 @@ class Line(NamedTuple):
     tail      the last END_KEPT bytes of such a line, else b""
     cut       bytes between the two that are not held
     finished  whether its end is in the file
+    json      such a line without the middles of its long strings; b"" where that is over LINE_LIMIT, too
     """
 
     data: bytes
@@ -65,6 +71,12 @@ class Line(NamedTuple):
     tail: bytes = b""
     cut: int = 0
     finished: bool = True
+    json: bytes = b""
+
+    @property
+    def record(self) -> dict[str, Any] | None:
+        """The JSON object that the line is, None for anything else."""
+        return parsed(self.json if self.cut else self.data)
 
 
 def open_regular(path: Path, after: Position = START) -> io.BufferedReader:
@@ -141,23 +153,79 @@ def lines_before(file: io.BufferedReader, after: Position) -> list[Line]:
 
 
 def _finish(file: io.BufferedReader, data: bytes, start: int, number: int) -> Line | None:
-    """The rest of a line that is too long, of which only the ends are kept; None if it is unfinished."""
-    head, tail, size = data[:END_KEPT], data[-END_KEPT:], len(data)
-    while not tail.endswith(b"\n"):
-        piece = file.readline(PIECE)
-        if not piece:
-            return None
+    """The rest of a line that is too long; None if it is unfinished."""
+    head, size, shortened = data[:END_KEPT], 0, _Shortened()
+    piece, tail = data, b""
+    while piece:
         size += len(piece)
-        tail = (tail + piece)[-END_KEPT:]
-    return Line(head, start, start + size, number, tail, max(0, size - len(head) - len(tail)))
+        tail = (tail + piece[-END_KEPT:])[-END_KEPT:]
+        shortened.add(piece)
+        if tail.endswith(b"\n"):
+            cut = max(0, size - len(head) - len(tail))
+            return Line(head, start, start + size, number, tail, cut, json=bytes(shortened.kept))
+        piece = file.readline(PIECE)
+    return None
 
 
-def restored(line: Line) -> dict[str, Any] | None:
-    """The JSON object in a line over LINE_LIMIT: everything up to the long string, and both of its ends.
+class _Shortened:
+    """A JSON text, added in pieces, without the middles of its long strings: every field of it is there.
 
-    None where the ends make no object.
+    kept  what is held of it, b"" where that would be over LINE_LIMIT
     """
-    head = line.data
+
+    def __init__(self) -> None:
+        self.kept = bytearray()
+        self._string = -1  # where the one begins in which the last piece ended
+        self._is_cut = False  # the middle of that one is gone
+        self._rest = b""  # a backslash whose escape is in the next piece
+        self._is_over = False
+
+    def add(self, piece: bytes) -> None:
+        """Add what follows."""
+        for at in range(0, len(piece), END_KEPT):
+            if not self._is_over:
+                self._add(self._rest + piece[at : at + END_KEPT])
+            if len(self.kept) > LINE_LIMIT:
+                self._is_over = True
+                self.kept.clear()
+
+    def _add(self, piece: bytes) -> None:
+        at, self._rest = 0, b""
+        while at < len(piece):
+            in_string = self._string >= 0
+            found = (_INSIDE if in_string else _OUTSIDE).match(piece, at)
+            end = found.end() if found else at
+            self.kept += piece[at:end]
+            if in_string:
+                self._cut_middle()
+            mark, at = piece[end : end + 1], end + 1
+            if mark == b"\\":
+                self._rest = mark
+            elif mark and in_string:
+                self._join_ends()
+                self._string = -1
+                self.kept += mark
+            elif mark:
+                self.kept += mark
+                self._string = len(self.kept)
+
+    def _cut_middle(self) -> None:
+        middle = self._string + END_KEPT
+        if len(self.kept) > middle + END_KEPT:
+            del self.kept[middle:-END_KEPT]
+            self._is_cut = True
+
+    def _join_ends(self) -> None:
+        """Put CUT in the place of the middle that is gone, where no escape is under way."""
+        if self._is_cut:
+            whole, safe = _WHOLE.match(self.kept[self._string : -END_KEPT]), _UNESCAPED.search(self.kept[-END_KEPT:])
+            tail = self.kept[-END_KEPT:][safe.end() :] if safe else b""
+            self.kept[self._string :] = (whole[0] if whole else b"") + json.dumps(CUT)[1:-1].encode() + tail
+            self._is_cut = False
+
+
+def _closed(head: bytes) -> dict[str, Any] | None:
+    """The JSON object that begins so; None where it makes none."""
     open_at: list[bytes] = []
     end, in_string = 0, False
     for token in _TOKEN.finditer(head):
@@ -169,26 +237,8 @@ def restored(line: Line) -> dict[str, Any] | None:
                 open_at.pop()
         else:
             in_string = not token[1]
-    kept = head[:end] + (b"\\n\xe2\x80\xa6\\n" + _long_end(line.tail) + b'"' if in_string else b"")
-    closing = b"".join(reversed(open_at))
-    for text in (kept + closing, kept + b":null" + closing):
-        record = parsed(text.decode("utf-8", "replace"), _LENIENT.decode)
-        if record is not None:
-            times = _TIME.findall(line.tail)
-            return {"timestamp": times[-1].decode("utf-8", "replace"), **record} if times else record
-    return None
-
-
-def _long_end(tail: bytes) -> bytes:
-    """The end of the long string: the longest stretch between quotes in the tail, from where no escape is cut."""
-    safe = _UNESCAPED.search(tail)
-    pieces = _INSIDE.findall(tail, safe.end() if safe else len(tail))
-    longest = max(pieces, key=len, default=b"")
-    try:
-        json.loads(b'"' + longest + b'"', strict=False)
-    except ValueError:
-        return b""
-    return longest
+    kept, closing = head[:end] + b'"' * in_string, b"".join(reversed(open_at))
+    return next((record for text in (kept, kept + b":null") if (record := parsed(text + closing)) is not None), None)
 
 
 # ---- fingerprints of a file's beginning and of what lies before a place ----
@@ -256,7 +306,7 @@ class Head:
         """The JSON object that the file is or begins with, as far as it lies in the head."""
         if not self.opening.startswith(b"{"):
             return {}
-        return restored(Line(self.data.lstrip(), 0, len(self.data), 0)) or {}
+        return _closed(self.data.lstrip()) or {}
 
     @cached_property
     def in_lines(self) -> bool:
@@ -410,7 +460,7 @@ class Log(Growing):
             return None
         if line.cut:
             self.skipped["oversized"] += 1
-        record = restored(line) if line.cut else parsed(line.data)
+        record = line.record
         if record is None and line.finished and not line.cut and not line.data.isspace():
             self._skip_malformed(line.number)
         return record
@@ -431,17 +481,20 @@ class Base:
     def event(
         self, kind: Kind, text: str, *, start: Position | None = None, cwd: str | None = None, **fields: Any
     ) -> Event:
-        """An event of this record."""
+        """An event of this record. A user's text whose middle is gone is nobody's words: what stood there might tell
+        whose they are.
+        """
         where = self.cwd if cwd is None else cwd
         place = start or self.start
+        kind = "other" if kind == "user" and self.cut and CUT in text else kind
         return Event(kind, text, place, self.end, self.timestamp, cwd=where, branch=self.branch, cut=self.cut, **fields)
 
 
-def parsed(data: bytes | str, decode: Callable[[str], Any] = json.loads) -> dict[str, Any] | None:
+def parsed(data: bytes | str) -> dict[str, Any] | None:
     """Return the JSON object that a line or text is, None for anything else."""
     try:
         text = data if isinstance(data, str) else data.decode("utf-8", "replace").lstrip("\ufeff\0")
-        record = decode(text)
+        record = json.loads(text)
     except (ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) else None

@@ -50,6 +50,7 @@ from ralf.transcripts.lines import (
     open_regular,
     parsed,
 )
+from ralf.transcripts.typed import answers_in
 
 VERSION = 2
 """Of the log: 1 was not redacted."""
@@ -66,7 +67,7 @@ _OWN_WORDS = frozenset(
     (
         *("type", "role", "id", "time", "tool", "status", "exit", "created", "synthetic", "summary", "cwd", "window"),
         *("message", "reasoning", "call", "result", "user", "assistant", "completed", "tokens", *_TEXTS),
-        *("finish", "failure", "rewound"),
+        *("finish", "failure", "rewound", "ignored", "answers"),
     )
 )
 """Names and values of the log itself, which are never masked."""
@@ -82,6 +83,13 @@ _REJECTED = "The user rejected permission to use this specific tool call"
 _FEEDBACK = f"{_REJECTED} with the following feedback: "
 
 _DISMISSED = "The user dismissed this question"
+
+_OWN_TOOLS = frozenset(
+    """apply_patch bash codesearch edit glob grep list lsp multiedit patch plan_enter plan_exit question read skill task
+    todoread todowrite webfetch websearch write""".split()
+)
+"""The client's own tools. The error of any other one is what a server or a plugin says, also where it begins like the
+client's sentence for a refusal."""
 
 _ABORTED = ("MessageAbortedError", "The operation was aborted.", "Aborted")
 """The name and the texts of the error of a turn that the person interrupted."""
@@ -215,7 +223,7 @@ class _Session(Pass):
             self._shell = ""
             yield base.event("mark", text, form="printed", exit_status=status, failed=failed or bool(status))
             return
-        is_refused = failed and ("rejected permission" in error or error == _DISMISSED)
+        is_refused = failed and tool in _OWN_TOOLS and error.startswith((_REJECTED, _DISMISSED))
         yield base.event(
             "result",
             text,
@@ -227,10 +235,12 @@ class _Session(Pass):
             form="refused" if is_refused else "",
             created=created,
         )
-        if failed and error.startswith(_FEEDBACK):
+        if is_refused and error.startswith(_FEEDBACK):
             yield base.event("user", error.removeprefix(_FEEDBACK).strip(), form="refused", call_id=call_id)
+        is_closed = is_refused and error == _DISMISSED
         for answer, about in _answers(self._asked.pop(call_id, None), text, chosen):
-            yield base.event("user", answer, form="answer", input=about)
+            if is_closed or (answer and not failed):
+                yield base.event("user", DECLINED if is_closed else answer, form="answer", input=about)
 
     def _ended(self, name: str, said: str, finish: object, base: Base) -> Iterator[Event]:
         """How an answer of the model ended."""
@@ -261,8 +271,8 @@ class _Pass(_Session):
         elif kind == "call":
             yield self._called(tool, id_, record.get("input"), base)
         elif kind == "result":
-            status, created = record.get("exit"), record.get("created") is True
-            yield from self._answered(tool, id_, record, base, status=status, created=created)
+            status, created, chosen = record.get("exit"), record.get("created") is True, record.get("answers")
+            yield from self._answered(tool, id_, record, base, status=status, created=created, chosen=chosen)
         elif kind == "message" and record.get("role") == "assistant":
             yield from self._usage(record, base)
         elif kind == "rewound" and id_:
@@ -272,7 +282,7 @@ class _Pass(_Session):
 
     def _said(self, record: Record, text: str, id_: str, base: Base) -> Iterator[Event]:
         role = record.get("role")
-        if record.get("synthetic") is True:
+        if _is_put_in(record):
             self._put_in(text if role == "user" else "")
         elif role == "summary":
             yield base.event("compaction", text)
@@ -332,7 +342,7 @@ class _ExportPass(_Session):
             kind, text = words(part.get("type")), words(part.get("text"))
             if kind == "compaction":
                 self._again = self._last if part.get("overflow") is True else ""
-            if kind == "text" and not (part.get("synthetic") is True or part.get("ignored") is True):
+            if kind == "text" and not _is_put_in(part):
                 typed.append(text)
             elif kind == "text":
                 self._put_in(text)
@@ -356,7 +366,7 @@ class _ExportPass(_Session):
                 yield base.event("thinking", text)
             elif kind == "text" and is_summary:
                 yield base.event("compaction", text)
-            elif kind == "text" and part.get("synthetic") is not True and (said := self.others(text).strip()):
+            elif kind == "text" and not _is_put_in(part) and (said := self.others(text).strip()):
                 yield base.event("assistant", said)
             elif kind != "step-start":
                 self.skipped[kind or "untyped"] += 1
@@ -389,20 +399,24 @@ def _window(record: Record) -> int | None:
 
 
 def _answers(asked: object, text: str, chosen: object) -> Iterator[tuple[str, Record]]:
-    """What a person answered to the tool `question`, each answer with what it answers. Arguments as above."""
+    """What a person answered to each question of the tool `question`, "" for nothing, and what it answers. Arguments as
+    above.
+    """
     questions = [one for one in asked if isinstance(one, dict)] if isinstance(asked, list) else []
-    for number, question in enumerate(questions):
-        about = words(question.get("question"))
+    offered = [(words(question.get("question")), labels(question.get("options"))) for question in questions]
+    answers = dict(answers_in(text, dict(offered)))
+    for number, (about, options) in enumerate(offered):
+        answer = "" if (answer := answers.get(about, "")) == _UNANSWERED else answer
         if isinstance(chosen, list):
             given = chosen[number] if number < len(chosen) else []
-            answer = ", ".join(map(words, given)) if isinstance(given, list) else words(given)
-        else:  # "question"="answer", and so on
-            following = questions[number + 1 :]
-            end = f'", "{words(following[0].get("question"))}"="' if following else '". '
-            answer = text.partition(f'"{about}"="')[2].partition(end)[0]
-            answer = "" if answer == _UNANSWERED else answer
-        if answer or text == _DISMISSED:
-            yield answer or DECLINED, {"about": about, "options": labels(question.get("options"))}
+            texts = map(words, given if isinstance(given, list) else [given])
+            answer = ", ".join(label for label in texts if label and not _is_masked(label))
+        yield answer, {"about": about, "options": options}
+
+
+def _is_put_in(text: Record) -> bool:
+    """Whether the client or a plugin put a text in: it is nobody's words."""
+    return text.get("synthetic") is True or text.get("ignored") is True
 
 
 def _is_masked(text: str) -> bool:

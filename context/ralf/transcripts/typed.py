@@ -214,15 +214,17 @@ _CLARIFY = "The user wants to clarify these questions"
 
 _NOTE = "\n\nNote: The user's next message may contain"
 
-_QUESTION = regex(r'\s*- "(.{1,2000})"\s*\Z')
+_ASKED = "Questions asked:\n"
 
-_CLARIFIED = regex(r" +(?:Answer|User notes): (.+)\Z")
+_CLARIFIED = regex(r"  (?:Answer: ([^\n]+)|\(No answer provided\))(?:\n +User notes: (.+))?\s*", re.S)
 
-_ANSWERED = ("User has answered your questions:", "The user answered:", "Your questions have been answered:")
+_ANSWERED = regex(r"(?:User has answered your questions|The user answered|Your questions have been answered): ")
 
-_ANSWER = (
-    r'"([^"]{1,2000})"=(?:"([^"]{0,20000})"|\(no option selected\))(?: (?:user )?notes: ([^"]{1,20000}?)(?=, "|\. |$))?'
-)
+_ANSWER = r'(?:"((?:(?!"=).)*)"|\(no option selected\))(?: (?:user )?notes: ([^"]+?))?'
+
+_LAST_ANSWER = regex(_ANSWER + r'\.(?: [^"]*)?', re.S)
+
+_ANSWER_BEFORE = regex(_ANSWER + ", ", re.S)
 
 
 Part = Literal["message", "command", "ran", "printed", "interrupted", "client", "unknown"]
@@ -238,13 +240,14 @@ unknown      one element that no list names, from its first character to its las
 """
 
 
-def part(text: str, *, proven: bool = False) -> tuple[Part, str]:
+def part(text: str, *, proven: bool = False, of_turn: bool = False) -> tuple[Part, str]:
     """What a text is, and the words of it that matter: "" for a text of the client.
 
     The client's tags around a person's words, our own output and a loop's standing prompt are taken out.
 
-    proven  a field of the record says that the person sent it: then it is a message, also where it begins like a frame
-            that people paste
+    proven   a field of the record says that the person sent it: then it is a message, also where it begins like a frame
+             that people paste
+    of_turn  a field says that it began a turn: then it is a message, also where it is an element that no list names
     """
     text = besides(outside(text)).strip()
     if text.startswith(_SHELL_INPUT):
@@ -263,7 +266,7 @@ def part(text: str, *, proven: bool = False) -> tuple[Part, str]:
         return "message", text
     if text.startswith(_MACHINE) or text in _MACHINE_ALONE or (text.startswith("<") and re.match(_IS_ALONE, text)):
         return "client", ""
-    return ("unknown" if _is_element(text) else "message"), text
+    return ("message" if of_turn or not _is_element(text) else "unknown"), text
 
 
 def typed(text: str) -> str:
@@ -307,36 +310,62 @@ def reason_given(text: str, feedback: object) -> str:
     return _feedback(text.partition(_SAID)[2]) if text.startswith(DECLINED) else ""
 
 
-def clarified(reason: str) -> list[tuple[str, str]] | None:
+def clarified(reason: str, questions: Sequence[str]) -> list[tuple[str, str]] | None:
     """The questions that a person answered, with their answers, where they declined to answer all of them; None for
     a reason in words of their own.
     """
     if not reason.startswith(_CLARIFY):
         return None
-    pairs: list[tuple[str, str]] = []
-    question = ""
-    for line in reason.split("\n"):
-        if found := _QUESTION.match(line):
-            question = found[1]
-        elif found := _CLARIFIED.match(line):
-            pairs.append((question, found[1].strip()))
-    return pairs
+    told = _behind(reason.partition(_ASKED)[2].lstrip(), [f'- "{question}"\n' for question in questions])
+    return _said_to(questions, [_CLARIFIED.fullmatch(one) for one in told])
 
 
-def answered(text: str, details: Record, questions: Sequence[str]) -> list[tuple[str, str]]:
+def answered(text: str, details: Record, options: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
     """What a person answered to the client's questions: each question with its answer.
 
-    text       the result
-    details    the record's `toolUseResult`: it holds `answers`, and `annotations` with notes
-    questions  those that were asked
+    text     the result
+    details  the record's `toolUseResult`: it holds `answers`, and `annotations` with notes
+    options  the questions that were asked, each with what could be chosen
     """
     answers = details.get("answers")
     if isinstance(answers, Mapping):
         return _pairs(answers, object_in(details, "annotations"))
-    if text.startswith(_ANSWERED):
-        found = (part.groups() for part in re.finditer(_ANSWER, text))
-        return [(question, " ".join(filter(None, said))) for question, *said in found if any(said)]
-    return [(questions[0] if len(questions) == 1 else "", text.strip())] if text.strip() else []
+    return answers_in(text, options)
+
+
+def answers_in(text: str, options: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
+    """What a client's sentence, `User has answered your questions: "QUESTION"="ANSWER", ….`, tells of the answers to
+    all of the questions, where no field does; `options` as above.
+
+    The agent wrote the questions and the options, so they may hold what looks like an answer: [] for a text that is not
+    the sentence about just these questions in their order, or that could be read in two ways.
+    """
+    start = _ANSWERED.match(text)
+    if not start or any('"=' in option for offered in options.values() for option in offered):
+        return []
+    told = _behind(text[start.end() :], [f'"{question}"=' for question in options])
+    patterns = [*(_ANSWER_BEFORE,) * (len(told) - 1), _LAST_ANSWER]
+    return _said_to(list(options), [pattern.fullmatch(one) for pattern, one in zip(patterns, told, strict=False)])
+
+
+def _behind(text: str, headings: Sequence[str]) -> list[str]:
+    """What stands behind each of some headings, if they stand in the text in this order from its beginning on, each of
+    them once; else [].
+    """
+    starts = [text.find(heading) for heading in headings]
+    ends = [start + len(heading) for start, heading in zip(starts, headings, strict=True)]
+    once = all(text.rfind(heading) == start for start, heading in zip(starts, headings, strict=True))
+    if starts[:1] != [0] or not once or any(end > start for end, start in zip(ends, starts[1:], strict=False)):
+        return []
+    return [text[end:start] for end, start in zip(ends, [*starts[1:], len(text)], strict=True)]
+
+
+def _said_to(questions: Sequence[str], found: Sequence[re.Match[str] | None]) -> list[tuple[str, str]]:
+    """The questions to which something was said; none if one of the answers was not understood."""
+    if not all(found):
+        return []
+    said = [" ".join(part.strip() for part in one.groups() if part) for one in found if one]
+    return [pair for pair in zip(questions, said, strict=False) if pair[1]]
 
 
 def _pairs(answers: Mapping[str, Any], notes: Record) -> list[tuple[str, str]]:

@@ -233,15 +233,15 @@ export const Ralf = async ({ directory, client }) => {
     if (role === undefined) return // of an earlier process: it stands in the log
     if (part.type === "text" || part.type === "reasoning") {
       if (!part.text || (role !== "user" && !part.time?.end && !isPast)) return
-      const { type, id, messageID, text, synthetic } = part
-      once(session, id, { type, role, id, message: messageID, text, synthetic, time: part.time?.end ?? Date.now() })
+      const { type, id, messageID, text, synthetic, ignored } = part
+      once(session, id, { type, role, id, message: messageID, text, synthetic, ignored, time: part.time?.end ?? Date.now() })
       if (role === "summary" && type === "text") summaries.set(session, text)
     } else if (part.type === "tool") {
       const { id, callID: call, tool, state } = part // a provider gives the same callID in each conversation
       if (state.status === "pending" || state.time?.compacted) return
       once(session, `${id} call`, { type: "call", id, call, tool, input: state.input, time: state.time?.start })
       if (state.status === "running") return
-      const { exit, exists } = state.metadata ?? {}
+      const { exit, exists, answers } = state.metadata ?? {}
       const made = tool === "write" && exists === false
       once(session, `${id} result`, {
         type: "result",
@@ -252,6 +252,7 @@ export const Ralf = async ({ directory, client }) => {
         output: state.output,
         error: state.error,
         exit,
+        answers,
         created: made || undefined,
         time: state.time?.end,
       })
@@ -322,7 +323,7 @@ export const Ralf = async ({ directory, client }) => {
         started.add(sessionID)
         texts.push(await ask("session.created", sessionID, { source: isNew ? "startup" : "resume" }))
       }
-      const typed = parts.filter((part) => part.type === "text" && !part.synthetic).map((part) => unquoted(part.text))
+      const typed = parts.filter((part) => part.type === "text" && !part.synthetic && !part.ignored).map((part) => unquoted(part.text))
       const answer = await ask("chat.message", sessionID, { prompt: typed.join("\n") })
       const last = parts.at(-1)?.id ?? `prt_${info.id.slice(4)}`
       ;[...texts, ...(await withWaiting(sessionID, answer))].filter(Boolean).forEach((text, place) => {

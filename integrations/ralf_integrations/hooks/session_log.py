@@ -51,7 +51,7 @@ _PLAIN = (  # words of the client
     *("type", "role", "id", "call", "message", "tool", "status", "finish", "failure", "client", "session"),
 )
 _FOLDERS = ("directory", "cwd")  # of any name: nothing in it is cleaned away
-_FIGURES = ("time", "window", "tokens", "exit", "summary", "synthetic", "created")
+_FIGURES = ("time", "window", "tokens", "exit", "summary", "synthetic", "ignored", "created")
 _KINDS: Mapping[str, Kind] = {"reasoning": "thinking", "call": "call", "result": "result", "message": "other"}
 
 Key = tuple[str, str, bool]
@@ -226,10 +226,15 @@ class SessionLog:
             if isinstance(record.get(name), str):
                 made[name] = _ends(self._event(Event(kind, words(record[name]), START, START)).text)
         if isinstance(record.get("input"), dict):
-            given = arguments(record["input"])
-            event = Event("call", leaves(given), START, START, tool=made.get("tool", ""), input=given)
-            made["input"] = _ends(dict(self._event(event).input))
+            made["input"] = self._given(record["input"], made.get("tool", ""))
+        if isinstance(record.get("answers"), list):
+            made |= self._given({"answers": record["answers"]}, made.get("tool", ""))
         return made
+
+    def _given(self, value: Mapping[str, Any], tool: str) -> Any:
+        given = arguments(value)
+        event = Event("call", leaves(given), START, START, tool=tool, input=given)
+        return _ends(dict(self._event(event).input))
 
     def _event(self, event: Event) -> Event:
         self._known |= self._redactor.recognized(event.text, self._markers)
