@@ -169,7 +169,7 @@ def test_every_command_line_of_a_page_is_one_with_options_that_there_are(page: s
         options: dict[str, click.Parameter] = {}
         value = False
         for word in resolved(words):
-            options |= {name: option for option in (*command.params, *GLOBAL.values()) for name in option.opts}
+            options |= {name: option for option in (*command.params, *GLOBAL) for name in option.opts}
             name, given, _ = word.partition("=")
             if value or not word.strip("-"):
                 value = False
