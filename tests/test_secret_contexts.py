@@ -98,6 +98,13 @@ KEY = f"-----BEGIN RSA PRIVATE KEY-----\n{BODY}\nabcd3f==\n-----END RSA PRIVATE 
         "La password \u00e8 {}",
         "\u043f\u0430\u0440\u043e\u043b\u044c \u043e\u0442 \u0431\u0430\u0437\u044b \u2014 {}",
         "\u30d1\u30b9\u30ef\u30fc\u30c9\u306f\u300c{}\u300d\u3067\u3059",
+        "try login/password: bob@mail.test / {}",  # two labels, two values
+        "the root password of the old mail server is {}, as before",
+        "mot de passe : \u00ab {} \u00bb",
+        "insert into users (name, password) values ('bob', 'x7'), ('eve', '{}');",
+        "level=info user=bob password={} took=3ms",
+        "set :db_password, '{}'",
+        '<Pass encoding="plain">{}</Pass>',
     ],
 )
 def test_a_password_is_found_by_its_name_however_that_is_joined_with_it(text: str) -> None:
@@ -112,6 +119,8 @@ def test_a_password_is_found_by_its_name_however_that_is_joined_with_it(text: st
         "Überwald47!",
         "copper🔑284",
         "tulipharborfalcon",
+        "tulip-harbor-falcon-marble",
+        "Tulip.Harbor.Falcon27",
     ],
 )
 @pytest.mark.parametrize("text", ["DB_PASSWORD={}", "db_password: {}", '"db_password": "{}"', "| db_password | {} |"])
@@ -294,6 +303,11 @@ def test_what_a_text_announces_and_sets_apart_is_found(text: str, secret: str) -
         "password\nsyscmdlist.append(name2)",
         "sorted(found, key=lambda hit: hit.start2)",
         "(token, secret, password)\n(one1234, two1234, tri1234)",
+        "  --password      Prompt for it\n  --token string  Read it2 from there",
+        'name="POST /token" duration=2966ms span=3',
+        "  password: {{ .Values.auth.password | b64enc | quote }}",
+        '{"required":["password"],"properties":{"password":{"minLength":12}}}',
+        'resolved "https://registry.test/js-tokens/-/js-tokens-4.0.0.tgz#19203fb59991df98e3a287050d4647cdeaf32499"',
     ],
 )
 def test_what_only_stands_near_a_name_stays(text: str) -> None:
@@ -347,6 +361,8 @@ def made(pattern: str, dice: random.Random) -> str:
     [
         ("vault kv get -field=value secret/app", "Winter2031!\n", False),
         ("echo $DB_PASSWORD", "Winter2031!", False),
+        ("printenv DB_PASSWORD", "Berlin2031.\n", False),
+        ("redis-cli config get requirepass | tail -1", "3f786850e387550fdab836ed7e6dc881de23001b", False),
         ("jq -r .apiKey config.json", "q7Rt2bVx9MpL4sKd8WzY3nCf\n", False),
         ("cat /run/secrets/db", "q7Rt2bVx9MpL4sKd8WzY3nCf", False),
         ("pwgen 12 2", "Winter2031!\nq7Rt2bVx9MpL\n", False),

@@ -18,7 +18,7 @@ from ralf.redact.chance import odds
 from ralf.redact.engine import Hit
 from ralf.redact.marks import MARKER, Known, Span, marked, merged
 from ralf.redact.table import words
-from ralf.redact.values import NOTHING, RANDOM, TOLD, strength
+from ralf.redact.values import MIXED, NOTHING, RANDOM, strength
 from ralf.text.frozen import replace
 from ralf.text.patterns import regex
 from ralf.transcripts.events import Event
@@ -150,7 +150,7 @@ def redacted(
         for span in spans:
             secret = event.text[span.start : span.end]
             told = strength(secret) if _SHORT <= len(secret) <= _LONGEST else NOTHING
-            if told == RANDOM or (told == TOLD and any(map(str.isdigit, secret))):
+            if told == RANDOM or (told >= MIXED and any(map(str.isdigit, secret))):
                 known[secret] = span.marker
     again = Known(known)
     found = [merged([*spans, *again.spans(event.text)]) for event, spans in zip(every, found, strict=True)]

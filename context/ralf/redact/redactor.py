@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ralf.redact import assignments, commands, keys, labels, names, rules, tables, values, vendors
+from ralf.redact import commands, grammar, keys, names, rules, tables, values, vendors
 from ralf.redact.engine import Expression, Hit, Text, Words
 from ralf.redact.marks import MARKER, Known, Span, marked, merged
 from ralf.text.patterns import regex
@@ -37,9 +37,8 @@ class _Names:
 
     def find(self, text: Text, there: Collection[str]) -> Iterator[Hit]:
         stems = list(names.stems_of(text.low, there))
-        yield from assignments.find(text, stems)
-        yield from labels.find(text, stems)
-        yield from tables.find_in_tables(text.raw, [stem.start() for stem in stems])
+        yield from grammar.find(text, stems)
+        yield from tables.find(text, [stem.start() for stem in stems])
 
 
 RULES: tuple[Rule, ...] = (

@@ -7,51 +7,32 @@ from collections.abc import Callable, Collection, Iterator
 from functools import cache
 
 from ralf.redact.engine import Hit, Text
-from ralf.redact.table import rows
-from ralf.redact.values import RANDOM, TOLD, is_gibberish, is_placeholder, is_random, is_sample, strength
+from ralf.redact.table import expression, rows
+from ralf.redact.values import ID, MIXED, is_basic, is_placeholder, is_random, is_sample, strength
 from ralf.text.patterns import regex
-
-_SIGNS = {
-    "%a": "[A-Za-z0-9]", "%w": "[A-Za-z0-9_-]", "%h": "[0-9a-f]", "%b": "[A-Za-z0-9+/]", "%e": "(?![A-Za-z0-9])",
-    "%u": "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
-    "%v": r"['\"]?([^\s'\"`\\|;&<>]{2,256})",
-    "%q": r"(?:'([^'\n]{2,256})'|\"([^\"\n]{2,256})\"|`([^`\n]{2,256})`)",
-    "%s": r"['\"][^'\"\n]{1,200}['\"]",
-    "%p": r"(?:[^\s\"'`<>/\\]|(?<=\w)'(?=\w))",
-    "%j": r"[\"'`*]{0,3}(?:[ \t]*[:=]|[ \t]+(?:is|was|are))?[ \t]*(?:\r?\n[ \t]*){0,2}[\"'`]?",
-}  # fmt: skip
-
-
-def expression(text: str) -> str:
-    """An expression of the table in Python's syntax."""
-    for sign in set(re.findall("%[a-z]", text)) & _SIGNS.keys():
-        text = text.replace(sign, _SIGNS[sign])
-    return text
-
 
 # ---- what a token or a value must satisfy ----
 
 
-def _digit(token: str) -> bool:
+def _has_digit(token: str) -> bool:
     return any(map(str.isdigit, token)) and not is_sample(token)
 
 
-def _mixed(token: str) -> bool:
+def _has_cases(token: str) -> bool:
     return token.upper() != token != token.lower() and not is_sample(token)
 
 
-def _in_address(value: str) -> bool:
-    """Whether a parameter or the user of an address is a secret."""
-    return strength(value) >= TOLD or (len(value) > 15 and is_gibberish(value) and not is_placeholder(value))
-
-
-def _webhook(path: str) -> bool:
+def _in_webhook(path: str) -> bool:
     """Whether the path of a webhook's address has what makes it secret: digits within a long part."""
-    long = [part for part in re.split(r"[/@?]", path) if len(part) > len("012345") and any(map(str.isdigit, part))]
-    return bool(long) and not is_sample("".join(long).lower()) and "XXXX" not in path
+    long = [
+        part
+        for part in re.split(r"[/@?]", path)
+        if len(part) > len("012345") and (is_random(part) or any(map(str.isdigit, part)))
+    ]
+    return bool(long) and not is_sample("".join(long)) and "XXXX" not in path
 
 
-def _groups(groups: str) -> bool:
+def _in_groups(groups: str) -> bool:
     """Whether groups of four are a key, and no words: they have a digit, or fewer vowels than words have."""
     letters = groups.replace(" ", "").lower()
     return any(map(str.isdigit, letters)) or sum(letter in "aeiou" for letter in letters) * 4 < len(letters)
@@ -60,17 +41,17 @@ def _groups(groups: str) -> bool:
 _CHECKS: dict[str, Callable[[str], bool]] = {
     "": lambda token: not is_sample(token),
     "any": lambda _: True,
-    "digit": _digit,
-    "mixed": _mixed,
-    "both": lambda token: _digit(token) and _mixed(token),
+    "digit": _has_digit,
+    "mixed": _has_cases,
+    "both": lambda token: _has_digit(token) and _has_cases(token),
     "random": is_random,
     "tail": lambda token: is_random(token.split("_")[-1].split(".")[-1]) and not is_sample(token),
-    "told": lambda value: strength(value) >= TOLD,
-    "made": lambda value: strength(value) == RANDOM,
+    "told": lambda value: strength(value) >= MIXED,
+    "made": lambda value: strength(value) >= ID,
     "open": lambda value: not is_placeholder(value),
-    "address": _in_address,
-    "webhook": _webhook,
-    "groups": _groups,
+    "basic": is_basic,
+    "webhook": _in_webhook,
+    "groups": _in_groups,
 }
 
 # ---- rules ----

@@ -1,97 +1,123 @@
-"""Secrets in the columns of tables (Markdown, `psql`, CSV, tabs, aligned) and in Kubernetes' manifests."""
+"""Secrets in the columns of tables (Markdown, `psql`, CSV, tabs, aligned, HTML, SQL) and in Kubernetes' manifests."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterable, Iterator
+import re
+from collections.abc import Collection, Iterable, Iterator
 from itertools import pairwise
 
-from ralf.redact.assignments import is_in_cell
 from ralf.redact.engine import Hit, Place, Text
-from ralf.redact.labels import MARKS, is_labelled
+from ralf.redact.grammar import is_secret
 from ralf.redact.names import kind_of_title
+from ralf.redact.table import expression
 from ralf.redact.values import is_placeholder
 from ralf.text.patterns import regex
 
-_NAME = regex(rf"(?=[^\n]{{1,40}}\Z)[^\W\d](?:[\w.:'\u2019-]|{MARKS})*(?: (?:[\w.:'\u2019-]|{MARKS})+){{0,3}}\Z")
+_NAME = regex(expression(r"(?=[^\n]{1,40}\Z)[^\W\d](?:[\w.:'\u2019-]|%n)*(?: (?:[\w.:'\u2019-]|%n)+){0,3}\Z"))
 
-_HEAD = regex(rf"(?:[\w .|,;\t\"'`*\r-]|{MARKS})*")  # names and what parts them: most lines have something else
+_HEAD = regex(expression(r"(?:[\w .|,;\t\"'`*\r-]|%n)*+"))  # names and what parts them: most lines have something else
 
 _RULE = regex(r"[-+=|: \t]+\Z")
 
 _SEPARATORS = tuple(map(regex, (r"\|", r"\t", ";", ",", " {2,}+")))
 
-_LONGEST_LINE, _MOST_CELLS = 4096, 64
+_ROW = regex(r"<tr\b(?:(?!<tr\b)[^\0]){0,4000}+")
+
+_CELL = regex(r"<t[hd]\b[^>\n]{0,100}>([^<]{0,400})")
+
+_STATEMENT = regex(r"\(([^()\n]{1,500}+)\)\s{0,20}values\s{0,20}(?=\()", re.I)
+
+_TUPLE = regex(r"[,\s]{0,20}\(((?:'[^'\n]{0,400}'|[^()'\n]{1,400}){1,64}+)\)")
+
+_LONGEST_LINE, _LONGEST_HEAD, _MOST_CELLS = 4096, 1000, 64
 
 _WRAPS = " \t\"'`*\r"
 
+Rows = Iterator[list[Place]]
 
-def find_in_tables(text: str, named: Iterable[int]) -> Iterator[Hit]:
+
+def find(text: Text, named: Iterable[int]) -> Iterator[Hit]:
     """The secrets that stand in the columns of tables.
 
     named  where something stands, in order, that the name of a secret has
     """
-    read = 0
+    raw, read = text.raw, 0
     for place in named:
         if place < read:
             continue
-        start, end = text.rfind("\n", 0, place) + 1, text.find("\n", place)
-        if end < 0:
-            return
-        read = end + 1
-        if end - start > _LONGEST_LINE or not _HEAD.fullmatch(text, start, end):
-            continue
-        for number, separator in enumerate(_SEPARATORS):
-            head = _cells(text, start, end, number)
-            kinds = _kinds(text, head) if separator.search(text, start, end) else {}
-            if kinds:
-                read = yield from _below(text, end + 1, number, len(head), kinds)
+        end = raw.find("\n", place)
+        read = end if end >= 0 else len(raw)
+        for rows in _tables(text, place, raw.rfind("\n", 0, place) + 1, read):
+            head = next(rows, [])
+            if kinds := _kinds([raw[slice(*cell)] for cell in head]):
+                for row in rows:
+                    if len(row) != len(head):
+                        break
+                    read = max(read, row[-1][1])
+                    for column, kind in kinds.items():
+                        if is_secret(raw[slice(*row[column])], kind, "cell"):
+                            yield Hit(*row[column], "key" if kind == "weak" else kind)
                 break
 
 
-def _cells(text: str, start: int, end: int, separator: int) -> list[Place]:
-    """The cells of a line, without what wraps their text."""
-    cells, place = [], start
-    parted = [found.span() for found in _SEPARATORS[separator].finditer(text, start, end)][:_MOST_CELLS]
-    for stop, following in (*parted, (end, end)):
-        part = text[place:stop]
-        left, size = len(part) - len(part.lstrip(_WRAPS)), len(part.strip(_WRAPS))
-        cells.append((place + left, place + left + size) if size else (place, place))
-        place = following
-    return cells
-
-
-def _kinds(text: str, head: list[Place]) -> dict[int, str]:
+def _kinds(head: list[str]) -> dict[int, str]:
     """The columns that a head calls secrets, with their kinds; none where the line is no head."""
-    names = [text[start:end] for start, end in head]
-    told = [name for name in names if name]
-    if len(told) < 2 or not all(map(_NAME.match, told)):
-        return {}
-    kinds = {number: kind_of_title(name) for number, name in enumerate(names) if name}
-    return {number: kind for number, kind in kinds.items() if kind}
+    told = [name for name in head if name]
+    kinds = {number: kind_of_title(name) for number, name in enumerate(head) if name}
+    return {number: kind for number, kind in kinds.items() if kind and len(told) > 1 and all(map(_NAME.match, told))}
 
 
-def _below(text: str, start: int, separator: int, columns: int, kinds: dict[int, str]) -> Generator[Hit, None, int]:
-    """The secrets in the rows below a head; where the table ends."""
-    while start < len(text):
-        end = text.find("\n", start)
-        end = end if end >= 0 else len(text)
+def _tables(text: Text, place: int, start: int, end: int) -> Iterator[Rows]:
+    """The rows of each table whose head may stand at a place, in the line from `start` to `end`, its head first."""
+    raw, low = text.raw, text.low
+    first = max(0, place - _LONGEST_HEAD)
+    if "<th" in low[max(0, place - 40) : place] and (row := low.rfind("<tr", first, place)) >= 0:
+        yield _of_page(raw, row)
+    elif (row := raw.rfind("(", first, place)) >= 0 and (head := _STATEMENT.match(raw, row)):
+        yield _of_statement(raw, head)
+    elif end - start <= _LONGEST_LINE and _HEAD.fullmatch(raw, start, end):
+        yield from (_of_lines(raw, start, each) for each in _SEPARATORS if each.search(raw, start, end))
+
+
+def _of_page(raw: str, place: int) -> Rows:
+    while (row := _ROW.match(raw, place)) is not None:
+        yield [_stripped(raw, *cell.span(1)) for cell in _CELL.finditer(raw, *row.span())]
+        place = row.end()
+
+
+def _of_statement(raw: str, head: re.Match[str]) -> Rows:
+    yield _cells(raw, *head.span(1), _SEPARATORS[3])
+    row = _TUPLE.match(raw, head.end())
+    while row is not None:
+        yield _cells(raw, *row.span(1), _SEPARATORS[3])
+        row = _TUPLE.match(raw, row.end())
+
+
+def _of_lines(raw: str, start: int, separator: re.Pattern[str]) -> Rows:
+    while start < len(raw):
+        end = raw.find("\n", start, start + _LONGEST_LINE)
+        end = end if end >= 0 else len(raw)
         if end - start > _LONGEST_LINE:
-            break
-        if not _RULE.match(text, start, end):
-            cells = _cells(text, start, end, separator)
-            if len(cells) != columns:
-                break
-            for column, kind in kinds.items():
-                first, last = cells[column]
-                value = text[first:last]
-                if first < last and (is_in_cell(value, kind) or is_labelled(value, kind)):
-                    yield Hit(first, last, "key" if kind == "weak" else kind)
+            return
+        if not _RULE.match(raw, start, end):
+            yield _cells(raw, start, end, separator)
         start = end + 1
-    return start
+
+
+def _cells(text: str, start: int, end: int, separator: re.Pattern[str]) -> list[Place]:
+    """The cells of a line, without what wraps their text."""
+    parted = [found.span() for found in separator.finditer(text, start, end)][:_MOST_CELLS]
+    edges = [start, *(edge for span in parted for edge in span), end]
+    return [_stripped(text, *cell) for cell in zip(edges[::2], edges[1::2], strict=True)]
+
+
+def _stripped(text: str, start: int, end: int) -> Place:
+    part = text[start:end]
+    start += len(part) - len(part.lstrip(_WRAPS))
+    return start, start + len(part.strip(_WRAPS))
 
 
 # ---- manifests of Kubernetes of kind Secret, as YAML or JSON ----
-
 
 _SECRET = regex(r"kind[\"\\]*:\s*[\"\\]*Secret(?![A-Za-z])")
 
@@ -100,8 +126,8 @@ _DOCUMENT = regex(r"(?m:^---[ \t]*$)|(?<!\\)\\++n---\\++n")
 _DATA = regex(r"(?:(?<![A-Za-z])|(?<=\\n)|string)[dD]ata[\"\\]*:(?=\s|\\|\{)")
 
 _ENTRY = regex(  # of YAML or JSON: how far it is indented, and its value
-    r"(?:[ \t]|\{|,)*+(?:\r?\n|\\+n|(?<=[{,\s]))(?:[ \t]*[0-9]{1,6}[→\t|:])?([+-]?[ \t]*)"
-    r"[\"'\\]*[\w.-]{1,100}[\"'\\]*[ ]?:[ ]*[\"'\\]*([^\s\"'\\|>{},]{4,}+)?(?:\\*+[\"'])?"
+    r"(?:[ \t]|\{|,)*+(?:\r?\n|\\+n|(?<=[{,\s]))(?:[ \t]*[0-9]{1,6}[→\t|:])?([+-]?[ \t]*+)"
+    r"[\"'\\]*+[\w.-]{1,100}+[\"'\\]*+[ ]?:[ ]*+[\"'\\]*+([^\s\"'\\|>{},]{4,}+)?(?:\\*+[\"'])?"
 )
 
 

@@ -42,50 +42,37 @@ class VendorRule:
 
     @cached_property
     def _allowed(self) -> Sequence[_Allowed]:
-        return [_Allowed(one) for one in self._rule.get("allowlists", ())]
+        return [*_allowed_anywhere(), *map(_Allowed, self._rule.get("allowlists", ()))]
 
     def find(self, text: Text, _: Collection[str] = ()) -> Iterator[Hit]:
         """The secrets that the rule finds in a text, in order."""
         for places in self._expression.matches(text):
-            start, end = self._secret(places)
+            first = next((place for place in places[1:] if place[0] < place[1]), places[0])
+            start, end = places[self._rule["secretGroup"]] if "secretGroup" in self._rule else first
             secret = text.raw[start:end]
             if entropy(secret) <= self._rule.get("entropy", 0) or is_sample(secret):
                 continue
-            if not any(one.names(text.raw, places[0], secret) for one in (_allowed_anywhere(), *self._allowed)):
+            if not any(one.names(text.raw, places[0], secret) for one in self._allowed):
                 yield Hit(start, end, self.kind)
-
-    def _secret(self, places: Sequence[Place]) -> Place:
-        if "secretGroup" in self._rule:
-            return places[int(self._rule["secretGroup"])]
-        return next((place for place in places[1:] if place[0] < place[1]), places[0])
 
 
 class _Allowed:
     """What is no secret though a rule matches: where one of the expressions or words is in it, or both for AND."""
 
     def __init__(self, allowed: Mapping[str, Any]) -> None:
-        self._allowed = allowed
+        self._target, self._words = allowed.get("regexTarget"), allowed.get("stopwords", ())
+        self._all = all if allowed.get("condition") == "AND" else any
         self._expressions = [engine.compile(regex) for regex in allowed.get("regexes", ())]
 
     def names(self, text: str, match: Place, secret: str) -> bool:
-        checks = []
-        if self._expressions:
-            target = Text(self._target(text, match, secret))
-            checks.append(any(next(iter(one.matches(target)), None) for one in self._expressions))
-        if words := self._allowed.get("stopwords"):
-            low = secret.lower()
-            checks.append(any(word.lower() in low for word in words))
-        return (all if self._allowed.get("condition") == "AND" else any)(checks)
-
-    def _target(self, text: str, match: Place, secret: str) -> str:
         start, end = match
-        target = self._allowed.get("regexTarget")
-        if target == "match":
-            return text[start:end]
-        if target == "line":
-            after = text.find("\n", end)
-            return text[text.rfind("\n", 0, start) + 1 : after if after >= 0 else len(text)]
-        return secret
+        if self._target == "line":
+            start, after = text.rfind("\n", 0, start) + 1, text.find("\n", end)
+            end = after if after >= 0 else len(text)
+        target = Text(text[start:end] if self._target in ("match", "line") else secret)
+        matches = any(next(iter(one.matches(target)), None) for one in self._expressions)
+        stops = any(word.lower() in secret.lower() for word in self._words)
+        return self._all(check for check, asked in ((matches, self._expressions), (stops, self._words)) if asked)
 
 
 @cache
@@ -95,8 +82,8 @@ def _file() -> Mapping[str, Any]:
 
 
 @cache
-def _allowed_anywhere() -> _Allowed:
-    return _Allowed(_file()["allowed"])
+def _allowed_anywhere() -> Sequence[_Allowed]:
+    return (_Allowed(_file()["allowed"]),)
 
 
 @cache

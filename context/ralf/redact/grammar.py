@@ -1,0 +1,311 @@
+"""Secrets that something before them calls so: one grammar of names, of what joins them with a value, and of values.
+
+`DB_PASSWORD=…`, `"api_key": "…"` at any depth of escaping, `Пароль: …`, `set -x TOKEN …`, a sentence. A name tells a
+kind; what joins it with a value tells how strong the value must be to be that kind of secret: LEAST.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from ralf.redact import values
+from ralf.redact.engine import Hit, Place, Text
+from ralf.redact.names import LONGEST_NAME, kind_of
+from ralf.redact.table import expression, rows, words
+from ralf.redact.values import ID, is_identifier, is_passphrase, is_phrase, strength
+from ralf.text.patterns import regex
+
+LEAST: dict[str, list[int]] = {
+    join: [getattr(values, word.upper()) for word in least.split()] for join, least, _ in rows("joins")
+}
+"""How strong a value must be by what joins it with its name: as a password, as another secret, and behind a name that
+says little."""
+
+_PIN = regex(r"[0-9]{4,8}\Z")
+
+_JUDGED = 96  # characters of a value by which it is judged
+
+
+def is_secret(value: str, kind: str, join: str) -> bool:
+    """Whether a value is a secret that a name of a kind is joined with."""
+    if kind == "pin" and _PIN.match(value):
+        return join not in ("near", "code") and not (join == "said" and len(value) == len("2024"))
+    return strength(value[:_JUDGED]) >= LEAST[join][0 if kind in ("password", "pin") else 2 if kind == "weak" else 1]
+
+
+# ---- what joins a name with its value ----
+
+_BETWEEN: dict[str, str] = {}
+for _join, _form in rows("between"):
+    _BETWEEN[_join] = f"{_BETWEEN[_join]}|{_form}" if _join in _BETWEEN else _form
+
+_AFTER = regex(
+    expression(
+        r"(?:[^\W\x00-\x7f]|%n){0,8}?(?P<closed>(?:%o|%t){0,3}+)[\])}]?+"  # the end of a name, and what closes it
+        r"(?:[ ]?\([^()\n\"']{1,30}\)(?=[ ]?[:=|])|[ ]?\uff08[^\uff08\uff09\n]{1,30}\uff09)?"
+        rf"(?:{'|'.join(f'(?P<{join}>{form})' for join, form in _BETWEEN.items())})"
+        r"(?:(?P<call>(?:new |\[\])?[a-z_][a-z0-9_.:]{0,40}\(\s{0,40}(?:default[ ]?=[ ]?)?(?=\\*[\"'`]))?+"
+        r"(?:\[(?=\\*[\"']))?"
+        r"(?:\(\s{1,40}(?=[\"'])|\[\[|[\"']{2}(?=[\"'])|<<[-~]?[\"']?[a-z_]{2,20}[\"']?\r?\n[ \t]{0,20})?"
+        r"(?:(?:&[a-z0-9_-]{1,30}|!!?(?:str|binary|unsafe))[ ])?"  # YAML's &a and !!str
+        r"(?:(?:[a-z]{1,2}[0-9]?|r?#{1,3}|[@$]{1,2}|<<)(?=[\"'])|[\"'](?=\\+[\"'])|'(?=\"))?"  # r"…", @"…", "\"…\""
+        r"(?:<!\[cdata\[|%i{1,2}[\u00a0\u202f ]?)?(?P<open>%o)?+"
+        r"(?:(?:bearer|basic|token|apikey|negotiate|ssws|digest)(?:%l|%20|\+)++|key=(?=a))?+)"
+    )
+)
+"""Matches what stands between a name and its value, in lower case."""
+
+_LINE_BEGINS = regex(expression(r"%m[ \t]*+(?:[-*>$#\u2022]{1,4}[ ]|\w{1,20} / )?+[\"'`*_ ]*+[\w.-]{0,60}\Z"))
+
+_COMMENT = regex(r"[ \t]*(?:#|//|--|;|/?\*+|<!--)[^\n]*\Z")
+
+_PROMPT = regex(r"[ \t]*(?:>{1,3}|\(i?pdb\)|in \[[0-9]{1,6}\]:|irb[^\n>]{0,40}>|[a-z]{1,10}>)[^\n]*\Z")
+
+_SETS = regex(r"\b(?:set|setx|setenv|env|arg|export)\s(?:--?[a-z-]{1,20}\s(?:\S{1,40}\s)?){0,3}[\w./:-]{0,60}\Z")
+
+_LOOKS_UP = regex(r"(?:\bget|[._]get|env|pop|item|lookup|find|read|fetch|input|prompt|param|column|field|getpass)\(\Z")
+
+# ---- values ----
+
+_BARE = regex(r"(?:[^\s\"'`\\<>|]++|(?<=\w)'(?=\w)|\\(?![nrtu\"'`\\\r\n])|\\u(?!00[0-3])[0-9a-fA-F]{4})+")
+
+_TO_ITS_END = regex(r"[a-z]{3,20}(?: [a-z]{3,20}){3,24}(?=[\"'}]|</|\]\]>|[ \t]*(?:\r?\n|\Z))")  # a pass phrase
+
+_CUT = regex(
+    r"[\u00a0\u202f\u300d\u201d\u00bb\uff09\u3011\uff0c\u3002\u3001\uff1b\uff01\uff1f]|\]\]>|&(?:amp|quot|gt|lt);"
+    r"|[;,](?=\s|\Z|[\w .-]{1,40}[=:])|&(?=[\w.-]{1,40}=|\Z)|(?<![)\]},;:.*_])[)\]},;:.*_]+\Z"
+)
+
+_CUT_IN_ADDRESS = regex(r"[,;&)\]}]")
+
+_WITHOUT_SPACES = regex("[\u0e00-\u0e7f\u3000-\u9fff\uac00-\ud7af\uff00-\uffef]")
+"""Matches a letter of a script that writes words without blanks."""
+
+_BRACKETS = "(\u00ab\u300c\u201c\u201e\uff08\u3010"
+
+_LONGEST, _LONGEST_BARE = 2048, 512
+
+
+def _quoted_end(text: str, start: int, quote: str) -> int | None:
+    """Where the quotation that `quote` opened ends; None where its line does not close it."""
+    mark = quote.lstrip("\\")
+    place, limit = start, min(len(text), start + _LONGEST)
+    while (found := text.find(mark, place, limit)) >= 0:
+        end = start + len(text[start:found].rstrip("\\"))
+        if found - end <= len(quote) - len(mark):
+            return end if "\n" not in text[start:end] else None
+        place = found + len(mark)
+    return None
+
+
+def _bare_end(text: str, start: int, cuts: re.Pattern[str], *, said: bool) -> int:
+    """Where a value without quotes ends; `start` where there is none."""
+    end, bare = start, _BARE.match(text, start, start + _LONGEST_BARE)
+    while bare is not None and bare.end() < start + _LONGEST:
+        end, bare = bare.end(), _BARE.match(text, bare.end()) if bare.end() == end + _LONGEST_BARE else None
+    cut = cuts.search(text, start, end)
+    end = cut.start() if cut is not None else end
+    other = _WITHOUT_SPACES.search(text, start, end) if said else None  # a sentence goes on
+    return other.start() if other is not None else end
+
+
+def _ends_line(text: str, end: int) -> bool:
+    return end >= len(text) or text[end] in "\r\n" or text.startswith(("\\n", "\\r", "</", " #"), end)
+
+
+# ---- names and their values ----
+
+_IN_NAMES = "abcdefghijklmnopqrstuvwxyz0123456789_.-"
+
+_REST = regex(r"[a-z0-9_-]{0,40}+")
+
+_WORD_BEFORE = regex(r"[a-z0-9]{1,20}[ /]\Z")
+
+_RUN, _MOST_IN_A_RUN = regex(r"[^\s\"'`]{0,4096}+"), 4  # characters without a blank, and the names that are tried there
+
+_IN_PATH = regex(r"\w:\Z")
+
+_SECOND = regex(r"[^\s/]{1,80}[ ]/[ ](?=[^\s/])")
+
+_SORTS = regex(r"=(?:lambda |[a-z_.]{1,60}[,)])")  # key=lambda item: …
+
+_LONGEST_BEFORE, _SENTENCE, _MOST_WORDS = 100, 160, 8
+
+
+def find(text: Text, stems: Sequence[re.Match[str]]) -> Iterator[Hit]:
+    """The secrets of a text that a name before them tells, in no order; they may overlap."""
+    raw, low = text.raw, text.low
+    read = run = tries = 0
+    said: dict[str, int] = {}  # how far the words were judged, by kind
+    for stem in stems:
+        start = stem.start()
+        if start < read:
+            continue
+        if start >= run:
+            run, tries = _RUN.match(low, start).end(), 0  # type: ignore[union-attr]  # it matches anything
+        elif (tries := tries + 1) >= _MOST_IN_A_RUN:
+            read = run
+            continue
+        name, place = _name(low, stem)
+        kind = kind_of(name, stem[0])
+        begin = place - len(name.rpartition(" ")[2])
+        path = low.endswith("::", 0, begin) or (low.startswith(":", place) and _IN_PATH.search(low, begin - 2, begin))
+        if not kind or path or len(name) >= LONGEST_NAME or (name.endswith("key") and _SORTS.match(low, place)):
+            continue  # of a path, colons join the parts: a type, a resource's address
+        found = _joined(raw, low, start, place, kind, name)
+        if found is None and kind != "weak":
+            words = list(_told_behind(raw, max(place, said.get(kind, 0)), place + _SENTENCE))
+            said[kind] = max(said.get(kind, 0), words[-1][1] if words else 0)
+            told = [*_told_before(raw, low, start), *words, *_told_below(raw, place)]
+            found = next((word[:2] for word in told if _is_told(raw, *word, kind)), None)
+        if found is not None:
+            yield Hit(*found, "key" if kind == "weak" else kind)
+            read = max(read, found[1])
+
+
+def _name(low: str, stem: re.Match[str]) -> tuple[str, int]:
+    """The name around a stem, with the word before it where it stands alone, and where it ends."""
+    start = stem.start()
+    before = low[max(0, start - LONGEST_NAME) : start]
+    begun = before[len(before.rstrip(_IN_NAMES)) :]
+    end = _REST.match(low, stem.end()).end()  # type: ignore[union-attr]  # it matches anything
+    apart = before[: len(before) - len(begun)]
+    word = _WORD_BEFORE.search(apart[-21:]) if apart[-1:] in (" ", "/") and not begun.startswith("-") else None
+    return (word[0] if word else "") + begun + low[start:end], end
+
+
+def _joined(raw: str, low: str, first: int, place: int, kind: str, name: str) -> Place | None:
+    """The value that a name is joined with, if it is a secret."""
+    after = _AFTER.match(low, place)
+    if after is None or after.end() >= len(raw):
+        return None
+    join, start = next(one for one in _BETWEEN if after[one] is not None), after.end()
+    if low.startswith("/", first - 1) and (second := _SECOND.match(raw, start)):  # login/password: bob / …
+        start = second.end()
+    end = _quoted_end(raw, start, raw[slice(*after.span("open"))]) if after["open"] else None
+    quoted = end is not None
+    if end is None:
+        phrase = _TO_ITS_END.match(raw, start) if kind == "password" and join in ("assign", "pair", "markup") else None
+        if phrase is not None and is_phrase(phrase[0]):
+            return phrase.span()
+        cuts = _CUT_IN_ADDRESS if first > len(name) and raw[place - len(name) - 1] in "?&#" else _CUT
+        end = _bare_end(raw, start, cuts, said=join == "near")
+    value = raw[start:end]
+    if value.startswith("[REDACTED:") or not is_secret(value, kind, "env"):
+        return None
+    join = _refined(raw, low, first, after, join, end, quoted=quoted, name=name)
+    return (start, end) if join and is_secret(value, kind, join) else None
+
+
+def _refined(
+    raw: str, low: str, first: int, after: re.Match[str], join: str, end: int, *, quoted: bool, name: str
+) -> str:
+    """What joins a name with a value, as LEAST calls it: by what encloses the value; "" where nothing does."""
+    start, sign = after.end(), after[join]
+    begin = max(low.rfind("\n", max(0, first - _LONGEST_BEFORE), first) + 1, first - _LONGEST_BEFORE, 0)
+    begins, ends = _LINE_BEGINS.match(low, begin, first) is not None, _ends_line(raw, end)
+    opener = low[max(0, first - LONGEST_NAME) : first].rstrip(_IN_NAMES)
+    listing = raw.startswith(("  ", "\t"), end) or raw.find("=", start, end - 2) > 0
+    option = name[:1] == "-" and "`" not in after["closed"] and ("  " not in sign or "\n" in sign)
+    env = sign.endswith("=") and not raw[start - 1].isspace() and (ends or raw[after.start() - 1].isupper())
+    variable = after["open"] and (any(map(name.__contains__, "_-")) or opener.endswith("{"))
+    tagged = sign.startswith("<") or opener.rstrip(":").endswith(("<", 'name="', "name='", 'key="'))
+    rules = (
+        (after["call"], "" if _LOOKS_UP.search(after["call"] or "") else "argument"),
+        (join in ("assign", "pair"), "quoted" if quoted else "env" if env else "line" if ends else "code"),
+        (join in ("near", "list") and listing and not quoted, ""),
+        (join == "near" and (option or _SETS.search(low, begin, first)), "flag"),
+        (join == "near" and "\n" in sign, ""),
+        (join == "near" and (quoted or raw[start - 1] in _BRACKETS or (ends and begins)), "cell"),
+        (join == "list" and not (after["closed"] or begins or variable), ""),
+        (join == "markup", "quoted" if tagged else ""),
+        (join == "cell" and not (begins or low[begin:first].lstrip().startswith("|")), ""),
+        (join == "comment" and not _COMMENT.match(low, begin, first), ""),
+        (join == "shown", "quoted" if _PROMPT.match(low, begin, first) else ""),
+    )
+    return next((refined for holds, refined in rules if holds), join)
+
+
+# ---- what is said of a value, and not joined with it ----
+
+_WORD = regex(
+    expression(
+        r"(?:%o|%t){0,3}[ ](?:[\"'`\u00ab\u201c\u201e]([^\n\"'`\u00bb\u201d\u201c]{4,100})[\"'`\u00bb\u201d\u201c]"
+        r"|(?![\w.-]{1,40}=[^=])([^\s\"'`<>(){}\[\]|\\\u00ab]{1,200}))"
+        r"|([\u0e00-\ud7af]{1,20})[\"'(\u300c\u201c\uff08]?(?:([!-~]{6,64})|(?=[ ]))"
+    )
+)
+"""Matches a word of a sentence: in quotes, without, or behind the letters of a script without blanks."""
+
+_BELOW = regex(
+    r"(?:[^\n:=]{0,80}+(?:\n[^\n:=]{0,20}+)?:(?:[ \t]+|(?=\r?\n))|[*_`\"\u00bb ]{0,4}+(?=\r?\n))"
+    r"(?:\r?\n[\s>]{0,8}+)?([^\s=]{4,200}+)[ \t]*+(?:\r?\n|\Z)"
+)
+"""Matches what stands alone below the line of a name, or ends that line behind a colon."""
+
+_COPULAS = frozenset(words("copulas"))
+"""What says in a sentence that its one side is the other."""
+
+_WRAPS = "\"'`*_()[]<>,;:.!?\u00ab\u00bb\u300c\u300d\u201c\u201d\u201e"
+
+
+Told = tuple[int, int, str]
+"""Where a word stands near a name, and what joins them."""
+
+
+def _is_public(value: str) -> bool:
+    """Whether a value looks like what stands in sentences, too: a name of code, an id."""
+    return strength(value) == ID or (is_identifier(value) and not is_passphrase(value))
+
+
+def _is_told(raw: str, start: int, end: int, join: str, kind: str) -> bool:
+    """Whether a word near a name is a secret of its kind, as it is no word, no id and no name of anything."""
+    value = raw[start:end]
+    return is_secret(value, kind, join) and (join != "near" or not _is_public(value))
+
+
+def _told_before(raw: str, low: str, place: int) -> Iterator[Told]:
+    """What a text calls a secret behind it: `… is the deploy token`."""
+    first = max(0, place - LONGEST_NAME)
+    behind = low[first:place].split(" ")
+    for number in range(len(behind) - 2, max(0, len(behind) - _MOST_WORDS), -1):
+        if behind[number] in _COPULAS:
+            end = place - sum(map(len, behind[number:])) - len(behind) + number
+            word = raw[max(0, end - 200) : end].rsplit(None, 1)[-1:]
+            if word and len(word[0]) >= len("01234567"):
+                yield *_stripped(raw, end - len(word[0]), end), "near"
+
+
+def _told_below(raw: str, place: int) -> Iterator[Told]:
+    """What stands alone below the line of a name, or ends it."""
+    if (below := _BELOW.match(raw, place)) is not None:
+        yield *_stripped(raw, *below.span(1)), "below"
+
+
+def _told_behind(raw: str, place: int, limit: int) -> Iterator[Told]:
+    """The words of the sentence behind a name."""
+    join = "near"
+    for _ in range(_MOST_WORDS):
+        word = _WORD.match(raw, place, limit)
+        if word is None:
+            break
+        place = word.end()
+        if word[3]:
+            join = "said" if word[3][-1] in _COPULAS else "near"
+        if word[1] and join == "said":
+            yield *word.span(1), "cell"
+        elif word[3] != word[0] and not raw.startswith(("[", "(", "=", "  ", "\t"), place):
+            yield *_stripped(raw, *word.span(word.lastindex or 0)), join
+        if word[0].endswith((".", "?", "!", "\u3002")):
+            break
+        join = "said" if word[0].endswith(":") or (word[2] or word[3] or "").lower() in _COPULAS else "near"
+
+
+def _stripped(raw: str, start: int, end: int) -> Place:
+    """A word without the signs around it and the letters of a script without blanks."""
+    word = raw[start:end].strip(_WRAPS)
+    if _WITHOUT_SPACES.search(word):
+        word = next((part for part in _WITHOUT_SPACES.split(word) if len(part) >= len("012345")), "")
+    start = raw.index(word, start)
+    return start, start + len(word)
