@@ -145,6 +145,7 @@ def _signal(
     from ralf.agent import get_run, send_signal
     from ralf.errors import RunNotFound
     from ralf_cli.output import emit_json, say
+    from ralf_cli.person import author
     from ralf_cli.tables import in_bytes
 
     if data is not None and file is not None:
@@ -157,10 +158,10 @@ def _signal(
         if not wait:
             error.hint = f"{error.hint}; to send all the same: --wait".lstrip("; ")
             raise
-    sent = send_signal(run, name, _bytes(data, file), by=by, id=id_, root=project.root)
+    sent = send_signal(run, name, _bytes(data, file), by=by, origin=author(), id=id_, root=project.root)
     if as_json:
         made: dict[str, Any] = {"id": sent.id, "name": sent.name, "size": len(sent.data), "sent": sent.sent}
-        emit_json(made | {"by": sent.by})
+        emit_json(made | {"by": sent.by, "origin": sent.origin})
     else:
         click.echo(f"{run}: signal {sent.name} sent, {in_bytes(len(sent.data))}, id {sent.id}")
     if note:

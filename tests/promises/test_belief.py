@@ -267,3 +267,15 @@ def test_a_repository_in_an_archive_has_git_run_nothing(stranger: User, tmp_path
     session.hook("PreCompact", trigger="manual")
     hooks_say(stranger)
     assert not ran.exists()
+
+
+def test_what_a_tool_printed_into_the_clients_own_folder_is_no_session_of_the_user(user: User) -> None:
+    session = user.session()
+    session.begins("Please read the tides of the harbour")
+    folder = session.log.with_suffix("")
+    env = {"CLAUDECODE": "1"}
+    for name in (folder / "tool-results/toolu_01.txt", session.log.parent / "memory/notes.jsonl"):
+        name.parent.mkdir(parents=True, exist_ok=True)
+        name.write_bytes(session.log.read_bytes())
+        user.ralf("checkpoint", "harbour", "--transcript", name, env=env).complains(2, name)
+    user.does("checkpoint", "harbour", "--transcript", session.log, env=env)

@@ -174,3 +174,19 @@ def test_a_message_of_an_agent_holds_no_second_sender(user: User) -> None:
     said = user.does("", "send", env={"RALF_AGENT": "executor-3"}).out
     assert "planner (agent)" in said
     assert [line for line in said.splitlines() if line.startswith(("from", "- from"))] == [said.splitlines()[1]]
+
+
+def test_a_signal_says_whether_a_person_has_sent_it(user: User) -> None:
+    user.types("", "send", "deploy", "yes", "--signal", "approval", "--wait")
+    user.does("", "send", "deploy", "yes", "--signal", "approval", "--from", "the user", "--wait", env=CLIENTS[0])
+    code = "from ralf.agent import AgentRun\nwith AgentRun('deploy') as run:\n"
+    waited = user.python(f"{code}    print([run.wait_signal('approval', 5).origin for _ in 'ab'])")
+    assert waited.out.strip() == "['user', 'agent']", waited.err
+
+
+def test_a_task_that_is_named_by_no_text_is_not_there(user: User) -> None:
+    user.adds("Store the levels")
+    for verb in ("show", "claim"):
+        refused = user.ralf("task", verb, b"\xff\xfe")
+        assert refused.status == 3
+        assert "Traceback" not in refused.err

@@ -74,6 +74,7 @@ class Signal:
     name  what it is waited for by
     data  the bytes as they were sent
     sent  when, as ISO 8601 in UTC; by: who, "" where no one said so
+    origin  `user` (a person typed it at a terminal), `agent` (anybody else's command), or "" (a program sent it)
     """
 
     id: str
@@ -81,6 +82,7 @@ class Signal:
     data: bytes = field(default=b"", repr=False)
     sent: str = ""
     by: str = ""
+    origin: str = ""
 
     @property
     def text(self) -> str:

@@ -38,6 +38,7 @@ class Sent(NamedTuple):
     by: str
     at: str
     data: Mapping[str, Any]
+    origin: str = ""
 
 
 # ---- sending ----
@@ -49,13 +50,15 @@ def send_signal(
     data: bytes | str = b"",
     *,
     by: str = "",
+    origin: str = "",
     id: str | None = None,  # noqa: A002
     root: str | os.PathLike[str] | None = None,
 ) -> Signal:
     """Send a signal to a run, from any process, even before the run exists; durable when this returns.
 
     data  bytes; a text is sent as UTF-8
-    by    the sender's name; "": what the environment says
+    by    the sender's name, as it gives it; "": what the environment says
+    origin  `user` or `agent`, by who has typed the command that sends it; "": a program that says neither
     id    the sender's own, for who may send twice: the same id is sent once, and the first signal returned
 
     UsageError for a refused name or id, Fenced, Busy, OSError.
@@ -76,6 +79,7 @@ def send_signal(
         "id": id or os.urandom(8).hex(),
         "name": name,
         "by": holder_name(project, by),
+        **({"origin": origin} if origin else {}),
         "data": contents.pack(project.store, content, run),
     }
     # The lock only gives senders turns: what keeps two from one place is that the head is compared.
@@ -98,12 +102,14 @@ def _parsed(where: str, entry: Entry) -> Sent:
         if tree["v"] > _VERSION:
             raise UsageError(where, "has a signal of a later version of ralf", "use that version, or a later one")
         id_, name, by, at = (str(tree[field]) for field in ("id", "name", "by", "at"))
-        return Sent(int(tree["n"]), entry.token, id_, name, by, at, dict(tree["data"]))
+        return Sent(int(tree["n"]), entry.token, id_, name, by, at, dict(tree["data"]), str(tree.get("origin", "")))
 
 
 def signal_of(project: Project, sent: Sent) -> Signal:
     """A signal as it is handed over."""
-    return Signal(sent.id, sent.name, contents.unpack(project.store, sent.data, sent.name), sent.at, sent.by)
+    return Signal(
+        sent.id, sent.name, contents.unpack(project.store, sent.data, sent.name), sent.at, sent.by, sent.origin
+    )
 
 
 def count_of(project: Project, run: str) -> int:

@@ -331,6 +331,8 @@ class Book:
         """The id of a task that is named by its id, with or without `TASK-`, or by an unambiguous title. TaskNotFound,
         UsageError.
         """
+        if any("\ud800" <= one <= "\udfff" for one in named):  # bytes of no text, which no task is called by
+            raise TaskNotFound(ascii(named)[1:-1])
         if self.status(named):
             return named
         words = words_of(named)

@@ -204,22 +204,33 @@ def estimate_since(source: Transcript, after: Position = START, *, most: float =
 
 # ---- the logs that the user's own clients have written ----
 
-# A log that no command line named is read only from these folders: a payload, a cache or an agent may name any file.
+# A log that no command line named is read only from these folders, and only where the client keeps logs there: beside
+# them lie outputs of tools, word for word. A payload, a cache or an agent may name any file.
 #
 #     Claude Code   $CLAUDE_CONFIG_DIR/projects, else ~/.claude/projects
 #     Codex         $CODEX_HOME/sessions, else ~/.codex/sessions
 #     Gemini CLI    $GEMINI_CLI_HOME/.gemini/tmp, else ~/.gemini/tmp
 #     opencode      $XDG_DATA_HOME/opencode/ralf, else ~/.local/share/opencode/ralf
 
+_LOGS = (
+    regex(r"[^/]+/(?:[^/]+/subagents/(?:[^/]+/)*)?[^/]+\.jsonl\Z"),
+    regex(r"(?:[^/]+/)*rollout-[^/]+\.jsonl\Z"),
+    regex(r"[^/]+/chats/session-[^/]+\.jsonl?\Z"),
+    regex(r"[^/]+\.jsonl\Z"),
+)
+"""Where in its folder a client keeps logs, in the order of `_session_folders`."""
+
 
 def is_own_log(path: str | os.PathLike[str]) -> bool:
-    """Whether a path lies in a session folder of the user's clients, by its real path, and is a regular file of this
-    user there, or nothing yet. A file that git tracks came with a repository, wherever it lies. Never an error.
+    """Whether a path is that of a log in a session folder of the user's clients, by its real path, and is a regular
+    file of this user there, or nothing yet. A file that git tracks came with a repository, wherever it lies. Never
+    an error.
     """
     try:
         real = os.path.realpath(path)
-        folder = next((each for each in _session_folders() if real.startswith(f"{each}/")), None)
-        if folder is None:
+        places = zip(_session_folders(), _LOGS, strict=True)
+        folder, log = next(((each, log) for each, log in places if each and real.startswith(f"{each}/")), ("", None))
+        if log is None or not log.match(real, len(folder) + 1):
             return False
         found = Path(real).stat()
     except FileNotFoundError:
@@ -237,7 +248,7 @@ def _session_folders() -> tuple[str, ...]:
         *(claude and claude / "projects", codex and codex / "sessions"),
         *(gemini and gemini / "tmp", opencode and opencode / OPENCODE_LOGS),
     )
-    return tuple(_real(os.fspath(place.absolute())) for place in places if place)
+    return tuple(_real(os.fspath(place.absolute())) if place else "" for place in places)
 
 
 @lru_cache(maxsize=16)

@@ -154,7 +154,10 @@ class Log:
                         break
                     if status:
                         return None
-                    found.append(_message_of(answer))
+                    message = _message_of(answer)
+                    if message.seq < (found[-1].seq + 1 if found else first):
+                        raise ValueError("a message out of order")  # which would be asked for again and again
+                    found.append(message)
             finally:
                 await subscription.unsubscribe()
             return found
