@@ -28,6 +28,7 @@ def example_store(root: Path) -> Path:
 
 def many_routes(root: Path, count: int) -> None:
     """A project at `root` with `count` routes of a decision each, listed once, so that the index has them."""
+    root.mkdir(parents=True, exist_ok=True)
     for number in range(count):
         core.record_decision(f"TASK-{number:04}", "Use one writer", root=root)
     core.list_routes(root=root)

@@ -10,6 +10,7 @@ import click
 from ralf_cli import tables
 from ralf_cli.command import command, taking
 from ralf_cli.options import (
+    Misused,
     complete_label,
     route_and_labels,
     with_json,
@@ -29,10 +30,14 @@ BRIEF_TOKENS = 2_500
 _BUDGETS = (50, 100, 200, 400, 800, 1_600)  # tokens that are tried where what was given is too little
 
 
-_ENOUGH = 200
-
-
-SECTIONS = ("goal", "work", "decisions", "facts", "history")
+SECTIONS = {
+    "goal": ("goal", "goal_origin", "began_as"),
+    "work": ("handover", "active_work", "since"),
+    "decisions": ("decisions", "pinned"),
+    "facts": ("facts",),
+    "history": ("checkpoints", "history"),
+}
+"""The parts of a context, and their fields in JSON."""
 
 
 @command("list", short_help="List the routes, the newest checkpoint first.")
@@ -123,7 +128,7 @@ def _list_cost(routes: list[str], root: str | None, *, as_json: bool) -> None:
 @with_route_and_labels("[ROUTE] [ID]")
 @click.option("--max-tokens", type=click.IntRange(min=0), metavar="N", help="Hard limit: at most N o200k_base tokens.")
 @click.option("--brief", is_flag=True, help=f"The short version for a fresh agent; at most {BRIEF_TOKENS:,} tokens.")
-@click.option("--section", type=click.Choice(SECTIONS), help="Only this part.")
+@click.option("--section", type=click.Choice([*SECTIONS]), help="Only this part.")
 @click.option(
     "--at", metavar="CP", shell_complete=complete_label, help="The state right after this checkpoint, e.g. cp-002."
 )
@@ -148,9 +153,8 @@ def show(
     """Show the context of ROUTE: goal, current state, next steps, decisions, facts, history. With the ID of a decision
     or a checkpoint: what made it, the words with their lines, the turn, and what was said next.
 
-    Marks open files changed or deleted since the last checkpoint, and reports work not yet checkpointed. --json
-    respects --section, --brief and --max-tokens; `left_out` counts the omitted items. Within a budget, fields that are
-    empty, a default, or of bookkeeping are omitted before any item.
+    Marks open files changed or deleted since the last checkpoint, and reports work not yet checkpointed. --json gives
+    the whole context, or one --section of it.
 
     \b
     Examples:
@@ -177,6 +181,11 @@ def show(
         return
     if brief and section:
         raise click.UsageError("--brief and --section: which of them?")
+    if as_json and (brief or max_tokens is not None):
+        what = "--json gives the whole context, which has no budget: leave out --brief and --max-tokens"
+        raise Misused(
+            ctx, what, f"ralf show {route} --json, or ralf show {route} --max-tokens {max_tokens or BRIEF_TOKENS}"
+        )
     if at is None:
         from ralf_integrations.stores import choosing
 
@@ -189,7 +198,10 @@ def show(
         context = context_at(route, at, root=root)
     budget = max_tokens if max_tokens is not None else BRIEF_TOKENS if brief else None
     if as_json:
-        _emit_as_json(context, section, budget, query, brief=brief)
+        from ralf_cli.output import context_as_json, emit_json
+
+        tree = context_as_json(context)
+        emit_json({key: tree[key] for key in ("route", "revision", *SECTIONS[section])} if section else tree)
     else:
         _emit_text(context, "brief" if brief else section, budget, query, plain=plain)
     if context.warnings:
@@ -209,20 +221,6 @@ def _tell_session(root: str | None, route: str) -> None:
 
         if reading.move_by_reading(projects.find(root), session, route):
             say(f"{route} is the route of this session now")
-
-
-def _emit_as_json(
-    context: RouteContext, section: str | None, budget: int | None, query: str | None, *, brief: bool
-) -> None:
-    from ralf_cli.narrowing import narrowed
-    from ralf_cli.output import context_as_json, say
-
-    part = "brief" if brief else section
-    said = context.render(budget, query=query, section=part) if budget is not None else ""
-    text = narrowed(context_as_json(context), part, budget, said)
-    if not text:
-        say(f"{context.route}: {budget} tokens are too few for JSON of it: try --max-tokens {_ENOUGH}")
-    click.echo(text or "{}")
 
 
 def _emit_text(
