@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from uuid import UUID
 
 import installed as command_on_path
 from measure import BARE, Row, commands, main, run
@@ -67,13 +68,22 @@ class _Sessions:
 
     def step(self, session: str, dice: random.Random) -> None:
         """A call whose output is small, in records as wide as Claude Code's."""
-        wide = {"uuid": "5" * 36, "parentUuid": "6" * 36, "cwd": str(self.root), "version": "2.1.36", "gitBranch": "m"}
+        wide = {"parentUuid": _uuid(dice), "cwd": str(self.root), "version": "2.1.36", "gitBranch": "m"}
         call = {"type": "tool_use", "id": "t" * 30, "name": "Bash", "input": {"command": _words(dice, 60)}}
         output = _words(dice, dice.randrange(200, 800))
         result = {"type": "tool_result", "tool_use_id": call["id"], "content": output}
         with self.transcript(session).open("ab") as file:
-            file.write(_line(session, "assistant", [{"type": "text", "text": _words(dice, 120)}, call], **wide))
-            file.write(_line(session, "user", [result], toolUseResult={"stdout": output, "stderr": ""}, **wide))
+            file.write(
+                _line(
+                    session, "assistant", [{"type": "text", "text": _words(dice, 120)}, call], uuid=_uuid(dice), **wide
+                )
+            )
+            details = {"stdout": output, "stderr": ""}
+            file.write(_line(session, "user", [result], toolUseResult=details, uuid=_uuid(dice), **wide))
+
+
+def _uuid(dice: random.Random) -> str:
+    return str(UUID(int=dice.getrandbits(128)))
 
 
 def _words(dice: random.Random, size: int) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 import string
 import sys
 from pathlib import Path
@@ -177,16 +176,6 @@ def test_entries_are_laid_out_as_the_file_around_them(tmp_path: Path) -> None:
         assert path.read_text() == text
 
 
-@every_client
-def test_a_file_and_folder_that_we_made_are_gone_afterwards(tmp_path: Path, client: Client) -> None:
-    part = hooks_of(tmp_path, client)
-    change = install(tmp_path, part)
-    assert change is not None and change.what == "create"
-    removal = uninstall(tmp_path, part)
-    assert removal is not None and removal.what == "remove"
-    assert [path.name for path in tmp_path.iterdir()] == [".autonomous"]
-
-
 def test_a_folder_that_was_there_or_has_got_something_else_stays(tmp_path: Path) -> None:
     (tmp_path / ".claude").mkdir()
     install(tmp_path, hooks_of(tmp_path))
@@ -197,19 +186,6 @@ def test_a_folder_that_was_there_or_has_got_something_else_stays(tmp_path: Path)
     (tmp_path / ".claude/agents").mkdir()
     uninstall(tmp_path, hooks_of(tmp_path))
     assert [path.name for path in (tmp_path / ".claude").iterdir()] == ["agents"]
-
-
-def test_what_was_changed_since_stays_as_it_is_now(tmp_path: Path) -> None:
-    """As when the client itself adds a permission, and writes the whole file anew."""
-    path = written(tmp_path, json.dumps({"hooks": {"Stop": [OTHERS]}}))
-    install(tmp_path, hooks_of(tmp_path))
-    tree = json.loads(path.read_text())
-    tree["permissions"] = {"allow": ["Bash(ls)"]}
-    tree["hooks"]["Stop"].reverse()
-    path.write_text(json.dumps(tree, indent=4) + "\n")
-    uninstall(tmp_path, hooks_of(tmp_path))
-    after = {"hooks": {"Stop": [OTHERS]}, "permissions": {"allow": ["Bash(ls)"]}}
-    assert path.read_text() == json.dumps(after, indent=4) + "\n"
 
 
 def test_a_file_that_we_made_and_somebody_uses_now_stays(tmp_path: Path) -> None:
@@ -236,18 +212,6 @@ def test_entries_of_another_python_give_way_to_ours(tmp_path: Path) -> None:
     assert path.read_text() == text
 
 
-def test_the_same_event_twice_is_once_again(tmp_path: Path) -> None:
-    install(tmp_path, hooks_of(tmp_path))
-    path = tmp_path / ".claude/settings.local.json"
-    once = path.read_text()
-    tree = json.loads(once)
-    tree["hooks"]["Stop"] *= 2
-    path.write_text(json.dumps(tree, indent=2) + "\n")
-    install(tmp_path, hooks_of(tmp_path))
-    assert sorted(json.loads(path.read_text())["hooks"]) == sorted(json.loads(once)["hooks"])
-    assert all(len(groups) == 1 for groups in json.loads(path.read_text())["hooks"].values())
-
-
 def test_a_lost_or_damaged_record_costs_no_more_than_the_layout(tmp_path: Path) -> None:
     for damage in (None, b"", b"[]", b'{"sha256": 1, "ranges": [[-5, 3]], "file": 1, "folder": 1}', b"\xff"):
         path = written(tmp_path, json.dumps({"model": "m"}, indent=2) + "\n")
@@ -263,29 +227,6 @@ def test_what_is_remembered_holds_nothing_of_the_file(tmp_path: Path) -> None:
     written(tmp_path, json.dumps({"env": {"API_KEY": "hunter2-hunter2"}}))
     install(tmp_path, hooks_of(tmp_path))
     assert "hunter2" not in "".join(path.read_text() for path in (context_of(tmp_path) / "installed").iterdir())
-
-
-@pytest.mark.parametrize(
-    "text", ["[]", '"x"', '{\n  // mine\n  "model": "m"\n}', '{"hooks": []}', '{"hooks": {"Stop": {}}}', b"\xff{}"]
-)
-def test_what_are_no_settings_are_refused_and_stay(tmp_path: Path, text: str | bytes) -> None:
-    path = written(tmp_path, text)
-    before = path.read_bytes()
-    with pytest.raises(UsageError) as caught:
-        install(tmp_path, hooks_of(tmp_path))
-    assert str(caught.value).startswith(str(path))
-    assert caught.value.hint
-    assert path.read_bytes() == before
-    assert not context_of(tmp_path).exists()
-
-
-def test_the_mode_of_a_file_stays(tmp_path: Path) -> None:
-    path = written(tmp_path, "{}")
-    path.chmod(0o600)
-    install(tmp_path, hooks_of(tmp_path))
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    uninstall(tmp_path, hooks_of(tmp_path))
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:

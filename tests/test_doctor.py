@@ -285,7 +285,7 @@ def test_codex_is_told_to_be_trusted_step_by_step(project: Project) -> None:
 
 def test_calls_and_complaints_are_told(project: Project) -> None:
     session_registry.save(project, session_registry.KnownSession("s-1", "claude-code", seen=time.time() - 7_300))
-    assert "2 hours" in found(project, "calls", "ok")[0]
+    assert "2 h ago" in found(project, "calls", "ok")[0]
     error_log.add(project, "Stop", ValueError("the tide is out"))
     assert "the tide is out" in found(project, "errors", "warning")[0]
     os.utime(error_log.log(project), (0, 0))

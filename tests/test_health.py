@@ -16,7 +16,6 @@ import pytest
 
 import ralf
 import storekit
-from clocks import in_line
 from kit.command import start
 from ralf import project
 from ralf.allocation.shares import allocate
@@ -157,11 +156,6 @@ def test_statement_26_a_session_of_142_000_tokens_at_720_a_minute_is_25_minutes_
     assert found.allocation == allocate(200_000)
 
 
-def test_statement_26_a_window_that_shrinks_or_stands_still_has_no_projection(here: Project) -> None:
-    log_of(here, "s-1").says(-9, 150_000).says(-8, 140_000)
-    assert only(here).minutes_to_threshold is None
-
-
 def test_statement_26_compactions_are_counted_as_hooks_recorded_them_or_the_log_shows_them(here: Project) -> None:
     log = log_of(here, "s-1").says(-9, 150_000).compacts(-7, 20_000).says(-6, 24_000)
     found = only(here)
@@ -232,16 +226,6 @@ def test_of_a_long_log_only_the_end_is_read_and_the_rest_is_estimated(
     assert "unsaved" in rules_of(found)
     start, events = tail._events(reader.open_transcript(log.path), log.path.stat().st_size, tail.LIMIT)
     assert log.path.stat().st_size - start.byte <= tail.LIMIT and events
-
-
-def test_what_no_checkpoint_has_is_read_as_a_whole_where_it_is_not_long(here: Project) -> None:
-    log = log_of(here, "s-1").asks(-9)
-    log._write("attachment", -8, attachment={"type": "skills", "content": "tide " * 60_000})
-    log.asks(-7, "and so on, " * 2_000).says(-6, 9_000)
-    with log.path.open("a") as file:
-        file.write("\n" * 2_000)
-    assert log.path.stat().st_size > 3 * tail.LIMIT
-    assert 7_000 < only(here).unsaved < 9_000  # 100,000 where its end stands for all of it
 
 
 def test_of_a_session_that_is_over_nothing_is_foretold(here: Project) -> None:
@@ -376,26 +360,6 @@ def test_looking_changes_nothing(here: Project) -> None:
     assert storekit.kept_bytes(here.root) == before
 
 
-@pytest.mark.ci
-def test_twenty_sessions_take_little_more_than_reading_their_logs_once(here: Project) -> None:
-    text, _ = storekit.lines_of(60_000, "made")
-    logs = [log_of(here, f"s-{number}", route=f"tide-{number}") for number in range(20)]
-    for number, log in enumerate(logs):
-        log.path.write_text(text.replace('"made"', f'"s-{number}"'))
-
-    def reading() -> float:
-        start = time.process_time()
-        assert all(list(reader.open_transcript(log.path).events()) for log in logs)
-        return time.process_time() - start
-
-    def looking() -> float:
-        start = time.process_time()
-        assert len(now(here).sessions) == 20
-        return time.process_time() - start
-
-    in_line(reading, looking, 3)
-
-
 # ---- nudges ----
 
 
@@ -421,19 +385,6 @@ def test_a_session_that_crosses_the_mark_is_told_once_until_it_crosses_it_again(
     assert len(said(here)) == 3
 
 
-def test_without_the_cache_the_next_crossing_is_told_too_and_none_twice(here: Project) -> None:
-    log = log_of(here, "s-1").says(-9, 150_000)
-    assert nudge(here, now(here)) == ["s-1"]
-    (here.cache / "nudged" / "s-1").unlink()
-    assert nudge(here, now(here)) == []  # it waits already
-    log.says(-8, 90_000)
-    assert nudge(here, now(here)) == []
-    log.says(-7, 160_000)
-    assert nudge(here, now(here)) == ["s-1"]
-    first, second = said(here)
-    assert "75 % full" in first and "80 % full" in second
-
-
 @pytest.mark.parametrize("arrived", [True, False])
 def test_what_its_own_hooks_have_said_counts_where_it_was_delivered(here: Project, arrived: bool) -> None:
     text = "Notes of ralf: this window is 72 % full."
@@ -441,7 +392,7 @@ def test_what_its_own_hooks_have_said_counts_where_it_was_delivered(here: Projec
     size = log.path.stat().st_size
     one = session_registry.load(here, "s-1")
     handed = Handed("PostToolBatch", "pressure", hashlib.sha256(text.encode()).hexdigest(), len(text), text[:40], size)
-    session_registry.save(here, replace(one, told=70).with_handed(handed))
+    session_registry.save(here, replace(one, told=70, told_at=size).with_handed(handed))
     if arrived:
         log.is_handed(-8.5, text)
     log.says(-8, 150_000)
@@ -449,7 +400,7 @@ def test_what_its_own_hooks_have_said_counts_where_it_was_delivered(here: Projec
 
 
 def test_a_session_that_its_own_hooks_have_told_or_that_is_over_is_left_alone(here: Project) -> None:
-    log_of(here, "told", told=70).says(-8, 150_000)
+    log_of(here, "told", told=70, told_at=1).says(-8, 150_000)
     log_of(here, "over", ended=True).says(-8, 150_000)
     assert nudge(here, now(here)) == []
     assert said(here, "told") == said(here, "over") == []
@@ -505,15 +456,6 @@ def test_a_notice_goes_to_a_session_by_id_prefix_or_to_all_sessions_of_a_route(r
     ralf_cli("send", "harbour", "x").complains(3, "harbour")
     ralf_cli("send", "tide").complains(2, "ralf send")
     ralf_cli("send", "s-1", " ").complains(2, "s-1")
-
-
-@pytest.mark.ci
-def test_a_notice_is_left_to_any_of_a_thousand_sessions(ralf_cli: Cli, here: Project) -> None:
-    for number in range(1_000):
-        session_registry.save(here, KnownSession(f"n{number:04}-x", route="tide", seen=float(number)))
-    assert ralf_cli("send", "n0000", "Read it again").status == 0
-    assert len(inbox.waiting(here, "n0000-x")) == 1
-    ralf_cli("send", "n000", "x").complains(2, "n000")
 
 
 @pytest.mark.ci

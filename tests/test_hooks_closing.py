@@ -19,7 +19,7 @@ from hookkit import Rig, answered
 from ralf import routing
 from ralf.storage import locks
 from ralf_integrations.client import CODEX
-from ralf_integrations.hooks import checkpoints, session_registry
+from ralf_integrations.hooks import checkpoints
 
 pytestmark = pytest.mark.ci
 
@@ -69,19 +69,6 @@ def test_a_person_s_session_that_stops_is_checkpointed_only_when_one_is_due(rig:
     assert [reason for reason, _ in rig.checkpoints()] == ["threshold"]
 
 
-def test_the_end_of_a_session_closes_its_segment_behind_the_client_s_back(rig: Rig) -> None:
-    rig.hook("SessionStart", source="startup")
-    assert not session_registry.load(rig.project, rig.session).ended
-    with route_is_locked(rig):  # so that no checkpoint can be made meanwhile
-        answered([rig.start("SessionEnd", reason="other")])
-        assert rig.checkpoints() == []
-    rig.settle()
-    assert [reason for reason, _ in rig.checkpoints()] == ["session-end"]
-    assert session_registry.load(rig.project, rig.session).ended
-    rig.hook("SessionEnd", reason="other")
-    assert len(rig.checkpoints()) == 1
-
-
 def test_the_end_is_not_lost_where_another_hook_of_the_session_is_still_at_work(rig: Rig) -> None:
     name = hashlib.sha256(rig.session.encode()).hexdigest()[:2]
     lock = rig.project.folder / "locks" / "sessions" / f"{name}.lock"
@@ -127,11 +114,6 @@ def test_what_is_kept_of_a_session_is_for_its_owner_only(rig: Rig) -> None:
         os.umask(before)
     others = [path for path in rig.project.folder.rglob("*") if path.is_file() and path.stat().st_mode & 0o077]
     assert others == []
-
-
-def test_a_completed_task_closes_its_segment(rig: Rig) -> None:
-    rig.hook("TaskCompleted", task_id="1", task_subject="part")
-    assert [reason for reason, _ in rig.checkpoints()] == ["task-completed"]
 
 
 def test_a_session_that_never_wrote_anything_leaves_nothing(rig: Rig) -> None:

@@ -20,7 +20,6 @@ from ralf_integrations.hooks.session import Session
 
 made, home, on_route = handingkit.made, handingkit.home, handingkit.on_route
 pytestmark = pytest.mark.usefixtures("on_route")
-ALL = " ".join((GOAL, *DECISIONS))
 
 
 def summarised(root: Path, summary: str) -> None:
@@ -58,10 +57,6 @@ def test_each_compaction_of_a_client_is_counted_with_its_time_in_one_record(proj
         assert (status.count, bool(status.last_compacted)) == (count, True)
     handingkit.start("old", project, "resume")
     assert records.session_status(here, "old") == status
-
-
-def test_codex_takes_no_steering_and_gets_none(project: Path) -> None:
-    assert handingkit.hook("PreCompact", "old", project, client="codex", trigger="auto").steering == ""
 
 
 def test_the_steering_is_not_taken_for_a_request_where_the_client_logs_it(project: Path) -> None:
@@ -122,12 +117,6 @@ def test_a_summary_that_stands_in_the_log_already_is_read_there(project: Path) -
     assert DECISIONS[1] in text
 
 
-def test_the_end_of_any_other_subagent_says_nothing_of_a_compaction(project: Path) -> None:
-    fields = {"agent_id": "a1", "agent_type": "general-purpose", "last_assistant_message": ALL}
-    handingkit.hook("SubagentStop", "old", project, **fields)
-    assert session_registry.load(Project(project), "old").compaction == ""
-
-
 def test_a_compaction_within_a_subagent_is_none_of_the_sessions_window(project: Path) -> None:
     payload = handingkit.payload("PreCompact", "old", project, trigger="auto", agent_id="a2", agent_type="Explore")
     assert entry.handle(Session(payload, Project(project))) == Answer()
@@ -135,13 +124,6 @@ def test_a_compaction_within_a_subagent_is_none_of_the_sessions_window(project: 
     known = session_registry.load(Project(project), "old")
     assert (known.compaction, known.compacted, known.waiting) == ("", False, "")
     assert handingkit.prompt("old", project, "thanks, now run the other tests as well") == ""
-
-
-def test_what_was_said_of_pressure_and_briefs_counts_no_more_after_a_compaction(project: Path) -> None:
-    handingkit.remembered(project, "old", told=80, briefed=("another",))
-    handingkit.start("old", project, "compact")
-    known = session_registry.load(Project(project), "old")
-    assert (known.told, known.briefed, known.compacted) == (0, (ROUTE,), True)
 
 
 def test_a_log_that_ralf_cannot_read_keeps_nobody_from_being_handed_what_there_is(project: Path) -> None:
@@ -180,14 +162,6 @@ def test_a_receipt_says_whether_the_very_bytes_are_in_the_log(project: Path, cli
         file.write('{"torn": "hook_additional_context\n' + record + "[[\n")
     ((handed, found),) = receipts.check(Project(project), "r-1")
     assert (handed.what, handed.event, found) == ("brief", "SessionStart", True)
-
-
-@pytest.mark.ci
-def test_a_log_that_was_cut_or_that_gives_no_bytes_keeps_nobody_from_it_either(project: Path) -> None:
-    log = handingkit.kept(project, "old")
-    log.write_bytes(log.read_bytes()[:500])
-    assert GOAL in handingkit.start("old", project, "compact")
-    assert GOAL in handingkit.start("y", project, transcript="/proc/self/mem")
 
 
 def test_our_text_in_the_clients_log_is_no_request_and_is_never_summarised(project: Path) -> None:

@@ -66,16 +66,6 @@ def test_a_greeting_gets_one_line_on_interrupted_work_and_changes_nothing_of_it(
 
 
 @pytest.mark.ci
-def test_a_greeting_where_the_start_said_nothing_is_answered_with_the_line(project: Path) -> None:
-    killed(project)
-    said = handingkit.prompt("new", project, "hi")
-    assert f"Context available for {ROUTE}" in said
-    assert GOAL not in said
-    assert handingkit.prompt("new", project, "hello?") == ""
-    assert GOAL in handingkit.prompt("new", project, "Continue!")
-
-
-@pytest.mark.ci
 def test_a_session_that_works_though_no_prompt_makes_a_name_gets_a_route_of_its_own(project: Path) -> None:
     lived(project, "first", "潮汐表を移す", EDITED)
     lived(project, "second", "los", ("edit", "/srv/tide/src/other.py"))
@@ -89,27 +79,7 @@ def test_a_session_that_works_though_no_prompt_makes_a_name_gets_a_route_of_its_
     assert route_of(project, "new") == routes[1]
 
 
-@pytest.mark.ci
-def test_a_default_route_that_holds_a_greeting_alone_hides_no_work(project: Path) -> None:
-    log = handingkit.kept(project, "earlier")
-    handingkit.log(log, "earlier", ("user", "hi"), ("says", "Hello! What can I do?"))
-    ralf.checkpoint("default", log, root=project)
-    killed(project)
-    assert ROUTE in handingkit.start("new", project)
-    assert GOAL in handingkit.prompt("new", project, "continue")
-
-
 # ---- which work ----
-
-
-def test_of_a_route_its_newest_session_says_whether_it_was_interrupted(project: Path) -> None:
-    ralf.record_decision("other-work", "Mend the pier first", root=project)
-    killed(project)
-    killed(project, ROUTE, "went on", seen=time.time() - 20, ended=True)
-    killed(project, "other-work", "killed", seen=time.time() - 40)
-    text = handingkit.prompt("new", project, "continue")
-    assert "Mend the pier first" in text
-    assert f"{ROUTE} (ended " in text
 
 
 @pytest.mark.ci
@@ -181,12 +151,6 @@ def test_a_session_that_was_only_greeted_before_goes_on_with_what_was_interrupte
     handingkit.prompt("new", project, "hi")
     handingkit.log(handingkit.kept(project, "new"), "new", ("user", "hi"), ("says", "Hello!"))
     assert GOAL in handingkit.prompt("new", project, "continue")
-
-
-def test_a_route_whose_session_was_handed_another_one_says_where_it_came_from(project: Path) -> None:
-    ralf.record_decision("other-work", "Mend the pier first", root=project)
-    killed(project, "other-work", "drifted", briefed=(ROUTE,))
-    assert f"It went on from {ROUTE}" in handingkit.prompt("new", project, "continue")
 
 
 def test_a_file_that_is_not_the_persons_is_not_gone_on_with_until_they_accept_it(tmp_path: Path) -> None:

@@ -90,15 +90,6 @@ def test_after_a_compaction_the_memory_comes_without_a_prompt(rig: Rig) -> None:
     assert FIX not in rig.hook("UserPromptSubmit", prompt="Run `npm test` once more.").context
 
 
-def test_what_is_handed_over_can_be_confirmed_by_the_clients_log(rig: Rig) -> None:
-    trap(rig)
-    rig.answers(1_000)
-    handed = rig.hook("UserPromptSubmit", prompt="Find out why `npm test` is red.").context
-    arrives(rig, handed)
-    ((noted, there),) = receipts.check(rig.project, rig.session)
-    assert (noted.what, noted.labels, there) == ("memory", ("trap-1",), True)
-
-
 def test_a_brief_and_the_memory_arrive_as_one_text_with_one_receipt(rig: Rig) -> None:
     worked(rig, *REDIS)
     ends(rig, "trap", "command")
@@ -163,15 +154,6 @@ def test_the_memory_is_the_one_that_the_environment_names(rig: Rig) -> None:
     worked(rig, *REDIS)
     ends(rig, "trap", "command", name="reviewer")
     assert learned(rig) == []
-
-
-def test_the_installed_hook_hands_over_and_learns(rig: Rig) -> None:
-    trap(rig, command="make map", resolution="make clean")
-    worked(rig, *REDIS)
-    assert "make clean" in rig.run("UserPromptSubmit", prompt="Why does `make map` fail?").context
-    rig.run("SessionEnd", reason="other")
-    hookkit.wait(lambda: len(learned(rig)) == 3)
-    assert [item.kind for item in learned(rig)] == ["trap", "trap", "command"]
 
 
 def test_offers_to_the_memory_are_said_in_one_line_once_after_a_session(rig: Rig) -> None:

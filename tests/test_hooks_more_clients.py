@@ -14,10 +14,8 @@ import opencode_records as o
 import ralf
 import storekit
 from hookkit import Rig
-from ralf.project import Project
-from ralf_integrations.client import OPENCODE
 from ralf_integrations.health import look as health
-from ralf_integrations.hooks import entry, receipts
+from ralf_integrations.hooks import receipts
 
 CHOICE = "Use SQLite instead of Postgres, because one file needs no server."
 START = {"gemini": "SessionStart", "opencode": "session.created"}
@@ -114,17 +112,3 @@ def test_health_tells_how_full_the_window_is(home: Path, client: str) -> None:
     (session,) = health.look(root=made.root).sessions
     wanted = (5030, 1_048_576) if client == "gemini" else (5530, 200_000)
     assert (session.client, session.tokens, session.window) == (client, *wanted)
-
-
-def test_the_plugins_calls_are_told_by_their_events() -> None:
-    for event in OPENCODE.hooks:
-        assert entry.client_of("", event, b"{}").name == "opencode"
-
-
-def test_a_session_of_a_project_that_no_hook_saw_is_listed(home: Path) -> None:
-    project = Project(home / "tides")
-    project.root.mkdir()
-    path = home / ".local/share/opencode/ralf" / f"{o.SESSION}.jsonl"
-    o.write(path, o.ASKED, o.DONE, directory=str(project.root))
-    (session,) = health.look(root=project.root, everything=True).sessions
-    assert (session.session, session.tokens) == (o.SESSION, 5530)

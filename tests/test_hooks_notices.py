@@ -12,7 +12,6 @@ import storekit
 from hookkit import Rig, Said, answered
 from kit.command import run
 from ralf_integrations import agent_messages, inbox
-from ralf_integrations.hooks import receipts
 from ralf_integrations.hooks.messages import LIMIT
 
 
@@ -44,23 +43,6 @@ def test_it_waits_for_a_hook_that_can_hand_it_to_the_agent(rig: Rig) -> None:
     assert rig.hook("Stop", stop_hook_active=False).context == ""
     assert rig.hook("PostToolBatch", agent_id="a1").context == ""
     assert "The schema has changed." in rig.hook("UserPromptSubmit", prompt="Go on").context
-
-
-def test_after_a_hook_that_could_not_hand_it_over_the_next_one_looks(rig: Rig) -> None:
-    rig.hook()
-    nudge(rig, "The schema has changed.")
-    rig.hook("Stop", stop_hook_active=False)
-    assert "The schema has changed." in rig.hook().context
-    assert rig.hook().out == ""
-
-
-def test_a_receipt_confirms_it(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", rig.environment["CLAUDE_CONFIG_DIR"])
-    nudge(rig, "The schema has changed.")
-    text = rig.hook().context
-    assert [found for _, found in receipts.check(rig.project, rig.session)] == [False]
-    rig.add({"type": "attachment", "attachment": {"type": "hook_additional_context", "content": [text]}})
-    assert [(one.what, found) for one, found in receipts.check(rig.project, rig.session)] == [("notice", True)]
 
 
 @pytest.mark.ci
@@ -131,22 +113,6 @@ def test_a_hook_that_is_killed_right_after_its_answer_has_nothing_handed_over_tw
     assert "And a third one." in context
     assert "schema" not in context and "again" not in context
     assert inbox.waiting(rig.project, rig.session) == []
-
-
-@pytest.mark.ci
-def test_unread_output_of_a_killed_hook_comes_again_under_the_same_mark(rig: Rig) -> None:
-    rig.hook()
-    nudge(rig, "The schema has changed.")
-    first = killed(rig, "after")
-    assert rig.hook().context == first
-    assert [rig.hook().out for _ in range(2)] == ["", ""]
-
-
-def test_two_notices_in_the_same_words_are_two(rig: Rig) -> None:
-    nudge(rig, "Look again.")
-    arrived(rig, rig.hook().context)
-    nudge(rig, "Look again.")
-    assert "Look again." in rig.hook().context
 
 
 @pytest.mark.ci

@@ -92,14 +92,6 @@ def test_a_branch_that_is_checked_out_later_does_not_change_the_route_of_a_sessi
         assert route_of(project, "new") == ("fix-tides", "git branch fix-tides")
 
 
-def test_a_route_that_the_session_has_a_checkpoint_in_stays_its_own(project: Path) -> None:
-    log = handingkit.kept(project, "new")
-    handingkit.log(log, "new", ("user", REQUEST), ("says", "I read the importer first."))
-    ralf.checkpoint("default", log, root=project)
-    assert GOAL in handingkit.prompt("new", project, f"and how was it in {ROUTE}?")
-    assert route_of(project, "new") == ("default", "default")
-
-
 @pytest.mark.parametrize("character", ["x", "\U0001f600"])
 def test_an_unknown_route_of_any_length_gets_a_whole_fence_and_is_no_path(project: Path, character: str) -> None:
     text = handingkit.prompt("new", project, f"--load-context a-b{character * 12_000}")
@@ -151,12 +143,6 @@ def test_no_two_sessions_share_a_route_that_was_named_for_them(project: Path) ->
         routes.add(route_of(project, f"s-{number}")[0])
     name = "rewrite-the-gauge-importer-so-that-it"
     assert routes == {name, *(f"{name}-{number}" for number in range(2, 6))}
-
-
-def test_a_request_like_the_name_of_a_route_that_exists_does_not_fall_into_it(project: Path) -> None:
-    ralf.record_decision("rewrite-the-gauge-importer-so-that-it", "It is another's", root=project)
-    assert routing.name(Project(project), REQUEST, session="new", redact=str).startswith("rewrite-the-gauge-importer")
-    assert route_of(project, "new")[0] != "rewrite-the-gauge-importer-so-that-it"
 
 
 def test_a_secret_in_the_first_request_is_in_no_name(project: Path) -> None:

@@ -94,4 +94,4 @@ def test_thresholds_of_the_new_route_count_from_the_border(rig: Rig) -> None:
     assert rig.checkpoints("B") == []
     go_on(rig, 2_000)
     assert [reason for reason, _ in rig.checkpoints("B")] == ["threshold"]
-    assert session_registry.load(rig.project, rig.session).routes == ("A",)
+    assert [route for route, _ in session_registry.load(rig.project, rig.session).routes] == ["A"]

@@ -51,30 +51,6 @@ def test_a_session_with_a_named_route_gets_goal_step_decisions_files_and_failure
         assert words in text
 
 
-@pytest.mark.usefixtures("on_route")
-def test_step_zero_and_completed_steps_survive(project: Path) -> None:
-    from dataclasses import replace
-
-    from ralf.model import Step
-    from ralf_integrations.hooks import handover
-    from ralf_integrations.hooks.session import Session
-
-    context = ralf.get_context(ROUTE, root=project)
-    work = replace(
-        context.active_work, todos=(), plan_step=0, total_steps=7, completed_steps=(Step(0, "Read it", "72 stations"),)
-    )
-    session = Session(handingkit.payload("SessionStart", "new", project), Project(project))
-    text = handover.brief(session, replace(context, active_work=work))
-    assert "step 0 of 7" in text
-    assert "done: Read it → 72 stations" in text
-
-
-def test_a_session_without_a_route_gets_one_line_on_work_interrupted_here(project: Path) -> None:
-    handingkit.remembered(project, "old", route=ROUTE, worktree=str(project), seen=1.0)
-    text = whole(handingkit.start("new", project))
-    assert ROUTE in text and not any(decision in text for decision in DECISIONS)
-
-
 def test_a_route_chosen_for_the_session_is_told_in_a_line_also_after_a_clear(project: Path) -> None:
 
     for source in ("startup", "clear"):
@@ -228,17 +204,6 @@ def test_work_of_a_session_that_went_into_a_folder_below_is_found_where_it_began
     assert GOAL in handingkit.prompt("new", project, "continue", cwd=str(project / "src"))
 
 
-@pytest.mark.ci
-@pytest.mark.usefixtures("on_route")
-def test_after_a_month_of_other_sessions_the_right_route_is_found(project: Path) -> None:
-    folder = session_registry.folder(Project(project))
-    folder.mkdir(parents=True, exist_ok=True)
-    for number in range(300):
-        known = {"session": f"m-{number}", "route": f"other-{number % 30}", "worktree": str(project), "ended": True}
-        (folder / f"m-{number}.json").write_text(json.dumps(known | {"seen": 1e9 + number}))
-    assert GOAL in handingkit.start("new", project)
-
-
 @pytest.mark.usefixtures("on_route")
 @pytest.mark.parametrize(
     "content",
@@ -277,16 +242,6 @@ def test_a_memory_that_makes_no_sense_is_none(project: Path, wrong: dict[str, ob
     path.write_text(json.dumps({"session": "old", "route": ROUTE, "worktree": str(project), "seen": 1.0, **wrong}))
     assert list(session_registry.all_sessions(Project(project))) == []
     assert handingkit.start("new", project) == ""
-
-
-def test_a_memory_of_another_version_keeps_what_is_understood(tmp_path: Path) -> None:
-    project = handingkit.project(tmp_path)
-    session_registry.folder(project).mkdir(parents=True)
-    old = {"session": "x", "route": "r", "new_field": 1, "handed": [{"event": "E", "what": "brief", "digest": "d"}]}
-    old["handed"][0] |= {"size": 1, "start": "s", "later": True}  # type: ignore[index]
-    (session_registry.folder(project) / "x.json").write_text(json.dumps(old))
-    known = session_registry.load(project, "x")
-    assert (known.route, known.told, known.handed[0].at) == ("r", 0, 0)
 
 
 @pytest.mark.usefixtures("on_route")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shlex
@@ -19,9 +18,9 @@ import ralf
 import rollouts
 import storekit
 from hookkit import Rig, answered, wait
-from ralf import routing
 from ralf.storage import locks
-from ralf_integrations.hooks import error_log, growth, session_registry, usage
+from ralf_integrations.health.look import look, nudge
+from ralf_integrations.hooks import error_log, session_registry, usage
 
 pytestmark = pytest.mark.ci
 
@@ -43,12 +42,11 @@ def test_codex_and_the_single_event_of_claude_do_the_same(rig: Rig) -> None:
     assert [reason for reason, _ in rig.checkpoints()] == ["threshold"]
 
 
-def test_a_hook_reads_no_more_lines_than_a_client_can_wait_for_and_their_checkpoint_is_made_all_the_same(
+def test_a_hook_reads_no_more_than_a_client_can_wait_for_and_the_checkpoint_is_made_all_the_same(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rig.grow(1_000)
-    said = {"role": "user", "content": "a"}
-    rig.add(*({"type": "user", "uuid": str(number), "message": said} for number in range(usage._MOST_LINES)))
+    rig.grow(4_000)
+    monkeypatch.setattr(usage, "MOST_READ", rig.transcript.stat().st_size - 1)
     look, hook, readers = usage.look, os.getpid(), list[int]()
     monkeypatch.setattr(usage, "look", lambda *args, **more: readers.append(os.getpid()) or look(*args, **more))
     rig.hook("PostToolUse", tool_name="Bash", tool_input={"command": "ls"}, tool_response={"stdout": "x"})
@@ -87,15 +85,6 @@ def test_a_shell_between_the_client_and_its_hook_is_not_the_client(tmp_path: Pat
     assert found.split()[0] == str(said.pid)
 
 
-def test_the_line_that_asks_for_a_hand_over_is_looked_for_behind_the_place_where_it_was_said(rig: Rig) -> None:
-    rig.configure(threshold=200_000)
-    rig.grow(2_000)
-    rig.answers(142_000)
-    size = rig.transcript.stat().st_size
-    assert "71 % full" in rig.hook().context
-    assert [one.at for one in session_registry.load(rig.project, rig.session).handed] == [size]
-
-
 def test_after_a_transcript_was_replaced_hooks_go_on_with_the_new_one(rig: Rig) -> None:
     rig.grow(4_000)
     rig.hook()
@@ -109,14 +98,6 @@ def test_after_a_transcript_was_replaced_hooks_go_on_with_the_new_one(rig: Rig) 
     rig.hook("SessionEnd", reason="other")
     assert sum(tokens for _, tokens in rig.checkpoints()[1:]) >= 5_500
     assert error_log.take_unsaid(rig.project) == ""
-
-
-def test_a_route_that_is_named_as_the_lock_of_its_session_was_gets_its_thresholds(rig: Rig) -> None:
-    digest = hashlib.sha256(rig.session.encode()).hexdigest()[:2]
-    routing.use(rig.project, f"session-{digest}", session=rig.session)
-    rig.grow(4_000)
-    rig.hook()
-    assert [reason for reason, _ in rig.checkpoints(f"session-{digest}")] == ["threshold"]
 
 
 @pytest.mark.ci
@@ -227,6 +208,21 @@ def test_an_agent_whose_window_fills_is_asked_once_in_one_line_to_hand_over_and_
     assert [handed.what for handed in session_registry.load(rig.project, rig.session).handed] == ["pressure"]
 
 
+def test_an_agent_that_a_look_at_all_sessions_has_asked_gets_that_notice_alone(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", rig.environment["CLAUDE_CONFIG_DIR"])
+    rig.configure(threshold=50_000)
+    rig.grow(500)
+    rig.hook()
+    rig.answers(142_000)
+    for sessions in ([rig.session], []):
+        assert nudge(rig.project, look(root=rig.root)) == sessions
+    assert LINE in rig.hook().context
+    rig.answers(150_000)
+    assert rig.hook().context == ""
+
+
 def test_the_next_hook_asks_where_one_that_reaches_no_agent_saw_the_full_window_first(rig: Rig) -> None:
     rig.configure(threshold=50_000)
     rig.grow(500)
@@ -320,28 +316,6 @@ def test_where_the_client_compacts_sooner_the_agent_is_asked_before_that(rig: Ri
     assert session_registry.load(rig.project, rig.session).compacts == 110_000
 
 
-def test_no_look_is_made_until_the_window_may_have_reached_the_next_mark(rig: Rig) -> None:
-    rig.configure(threshold=50_000)
-
-    def until(used: int) -> int:
-        """Bytes that the transcript may grow by before the next look."""
-        rig.answers(used)
-        session_registry.drop_hint(rig.project, rig.session)
-        rig.hook()
-        return int(usage._hint_path(rig.project, rig.session).read_bytes().split()[7]) - rig.transcript.stat().st_size
-
-    assert until(119_900) == growth.FEWEST
-    until(121_000)
-    assert until(139_900) == growth.FEWEST
-    assert until(166_000) > 3 * growth.FEWEST
-
-
-def test_pressure_is_the_client_s_own_figure(rig: Rig) -> None:
-    rig.configure(threshold=50_000, window=1_000_000, hand_over_at=10)
-    rig.answers(103_000)
-    assert percents([rig.hook().context]) == [10]
-
-
 def test_more_tokens_in_use_than_a_window_has_mean_that_it_is_the_large_one(rig: Rig) -> None:
     rig.configure(threshold=50_000)
     rig.answers(230_000)
@@ -427,13 +401,6 @@ def test_who_runs_is_told_by_number_and_time_of_birth(rig: Rig) -> None:
     assert not session_registry.is_live(session_registry.KnownSession("s", pid=os.getpid(), born=1))
     rig.hook("SessionEnd", reason="other")
     assert not session_registry.is_live(session_registry.load(rig.project, rig.session))
-
-
-def test_without_a_word_from_the_client_its_process_is_who_called(rig: Rig) -> None:
-    rig.client = "codex"
-    rig.grow(500)
-    rig.run("SessionStart", source="startup")
-    assert session_registry.load(rig.project, rig.session).pid == os.getpid()
 
 
 @pytest.mark.parametrize(("percent", "asked"), [("60", [56]), ("95", [72]), ("0", [72]), ("x", [72])])

@@ -62,15 +62,6 @@ def test_the_change_is_shown_and_nothing_done_without_a_yes(tmp_path: Path, run:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_opencode_gets_a_plugin_and_loses_it_again(tmp_path: Path, run: Run) -> None:
-    for shared in ((), ("--shared",)):
-        assert run("--client", "opencode", "--yes", *shared).status == 0
-        text = (tmp_path / ".opencode/plugin/ralf.js").read_text()
-        assert ('["ralf", "hook", "EVENT", "--client", "opencode"]' in text) == bool(shared)
-    assert run("--client", "opencode", "--uninstall", "--yes").status == 0
-    assert not (tmp_path / ".opencode").exists()
-
-
 @pytest.mark.ci
 def test_a_person_says_yes_or_no(tmp_path: Path) -> None:
     assert "Go on? [Y/n]" in typed(tmp_path, "n\n", "--client", "claude-code")

@@ -17,12 +17,10 @@ from ralf.maintenance.forget import forget, forget_route
 from ralf.project import Project
 from ralf.redact.redactor import Redactor
 from ralf.route import offsets
-from ralf.transcripts import opencode
 from ralf.transcripts.events import Position
 from ralf.transcripts.reader import open_transcript
 from ralf_integrations.client import OPENCODE
 from ralf_integrations.hooks import error_log, session_log
-from ralf_integrations.hooks.session_log import SessionLog
 
 TOKEN = "ghp_" + "q7Rt2bVx9MpL4sKd8WzY3nCf1aBcDeFgHiJk"
 PASSWORD = "Tr0ub4dor&3x"  # noqa: S105
@@ -119,26 +117,6 @@ def test_a_secret_of_an_earlier_process_is_known_by_its_tag_in_the_log(project: 
     ralf.checkpoint("tide", log(project), root=project.root)
     for path in project.folder.rglob("*"):
         assert not path.is_file() or RANDOM.encode() not in path.read_bytes(), path
-
-
-def test_a_secret_of_another_window_is_known_by_its_tag_in_the_log(tmp_path: Path) -> None:
-    first, second = (SessionLog(tmp_path / "s.jsonl", Redactor(b"k" * 32)) for _ in range(2))
-    second.append(HEAD)
-    first.append({**o.ASKED, "text": f"export API_KEY={RANDOM}"})
-    second.append({**o.SAID, "text": f"{RANDOM} it is"})
-    assert RANDOM not in (tmp_path / "s.jsonl").read_text()
-
-
-def test_a_record_that_is_sent_again_tells_its_secrets_though_the_log_no_longer_does(tmp_path: Path) -> None:
-    path, key = tmp_path / "s.jsonl", {**o.ASKED, "text": f"export API_KEY={RANDOM}"}
-    SessionLog(path, Redactor(b"k" * 32)).append(key)
-    opencode.blank(path, 0, path.stat().st_size)
-    assert "REDACTED" not in path.read_text()
-    again = SessionLog(path, Redactor(b"k" * 32))
-    again.append(key)
-    again.append({**o.SAID, "text": f"so{RANDOM}, it is"})
-    assert RANDOM not in path.read_text()
-    assert len(path.read_text().splitlines()) == 3
 
 
 def test_ids_and_names_are_not_taken_for_secrets_of_a_log(tmp_path: Path) -> None:

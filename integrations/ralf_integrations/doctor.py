@@ -20,7 +20,7 @@ from ralf_integrations import monitoring
 from ralf_integrations.blackbox5 import installing
 from ralf_integrations.clients import condition
 from ralf_integrations.clients.condition import Check
-from ralf_integrations.hooks import error_log, receipts, session_registry, usage
+from ralf_integrations.hooks import error_log, handover, receipts, session_registry, usage
 
 _LARGE = 256 << 20  # bytes of journals and evidence that are looked at without being asked
 _NEWEST = 100  # routes that are looked at without being asked, where there are more
@@ -109,7 +109,7 @@ def _calls(project: Project) -> Iterator[Check]:
     for hint in session_registry.folder(project).glob(f"*{usage.HINT}"):  # touched where a hook had nothing to do
         with suppress(OSError):
             seen.append(hint.stat().st_mtime)
-    what = f"{len(sessions)} session{'s' * (len(sessions) > 1)}; last call {_ago(max(seen))}"
+    what = f"{len(sessions)} session{'s' * (len(sessions) > 1)}; last call {handover.age(max(seen))}"
     yield Check("calls", "ok", f"{what}, of {last.client or 'a client'}")
 
 
@@ -166,12 +166,3 @@ def _store(project: Project) -> Iterator[Check]:
         found = ", ".join(f"{count:,} {noun}{'s' * (count != 1)}" for count, noun in counts)
         rest = f"; {report.passed_over:,} older routes not looked at: ralf doctor --store" if report.passed_over else ""
         yield Check("store", "ok", f"whole: {found}{rest}")
-
-
-def _ago(seen: float) -> str:
-    seconds = max(0.0, time.time() - seen)
-    for size, name in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
-        if seconds >= size:
-            count = int(seconds // size)
-            return f"{count} {name}{'s' * (count > 1)} ago"
-    return "just now"

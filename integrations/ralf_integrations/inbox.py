@@ -99,11 +99,6 @@ def send(project: Project, session: str, text: str, *, sender: str, by: str = "a
     raise _busy(session)
 
 
-def was_left(project: Project, session: str, key: str) -> bool:
-    """Whether a notice of this key was left to a session, handed over or not. DamagedJournal, OSError."""
-    return any(id_ == _id_of(key) for id_, _ in _records(project.store.read(stream_of(session))))
-
-
 def _id_of(key: str) -> str:
     return f"{_ID}{hashlib.sha256(key.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
 
@@ -171,10 +166,6 @@ def rendered(notices: Sequence[Notice]) -> str:
 def listed(notices: Iterable[Notice]) -> str:
     """Notices, each with who sent it on a line before its words, which are indented: they begin no other one."""
     return "".join(map(_rendered, notices))
-
-
-told = rendered
-"""The former name of `rendered`, which the documentation promised."""
 
 
 def _rendered(notice: Notice) -> str:

@@ -24,8 +24,6 @@ _FIRST = "// ralf: written by `ralf init"
 _LAST = "// ralf: end of what ralf has written, "
 _END = regex(rf"(?m)^{_LAST}([0-9a-f]{{16}})\r?\n")
 _SET = regex(r"(?m)^const (COMMAND|LIMITS) = (.*)$")
-_BEFORE_SUMS = (302, "aa04ed57d1657915")
-"""Lines of the module of the version that wrote no checksum, and the checksum of its template."""
 
 
 def text_of(client: Client, *, shared: bool) -> str:
@@ -48,9 +46,6 @@ def insertions(path: Path, text: str, client: Client, *, shared: bool) -> list[I
 def stripped(path: Path, text: str) -> str:
     """The text without the module, of whatever version. UsageError where a person has changed the module itself."""
     while (start := text.find(_FIRST)) >= 0:
-        if (old := _end_of_old(text, start)) > start:
-            text = text[:start] + text[old:]
-            continue
         end = _END.search(text, start)
         if end is None or (start and text[start - 1] != "\n") or _sum(text[start : end.start()]) != end[1]:
             what = "holds lines that ralf did not write, within its plugin: left as it is"
@@ -76,20 +71,6 @@ def ours(text: str) -> list[Ours]:
     return [one for one in made if is_ours(one.entry) or one.words[:2] == ["ralf", "hook"]]
 
 
-def _end_of_old(text: str, start: int) -> int:
-    """Where a module without a checksum ends that begins there; 0 for any other, or one that a person has changed."""
-    size, known = _BEFORE_SUMS
-    module = "".join(text[start:].splitlines(keepends=True)[:size])
-    template = _SET.sub(
-        lambda line: f"const {line[1]} = {'[]' if line[1] == 'COMMAND' else '{}'}", _in_unix_lines(module)
-    )
-    return start + len(module) if _sum(template) == known and (not start or text[start - 1] == "\n") else 0
-
-
-def _in_unix_lines(text: str) -> str:
-    """The text as it was before git or an editor converted its ends of lines."""
-    return text.replace("\r\n", "\n")
-
-
 def _sum(text: str) -> str:
-    return hashlib.sha256(_in_unix_lines(text).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    """Of the text as it was before git or an editor converted its ends of lines."""
+    return hashlib.sha256(text.replace("\r\n", "\n").encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -1,12 +1,9 @@
 """One look at the sessions of a project: each by the end of its log, and what hooks and the journal know of it; and the
 notices to those under pressure, by their inboxes, once each time that the mark is crossed, whoever looks how often.
-
-What was told is remembered in the cache; the notice's key lands once, so that two who look at once leave one notice.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ralf import config, project as projects, routing
 from ralf.allocation.gauge import minutes_until
@@ -27,9 +24,6 @@ from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.route import offsets
 from ralf.route.load import load_state
-from ralf.storage import durable
-from ralf.storage.files import content_of
-from ralf.text import cleaning
 from ralf.transcripts.events import Position, session_of_log
 from ralf.transcripts.reader import newest_logs, open_transcript
 from ralf_integrations import inbox
@@ -166,7 +160,7 @@ class _Looking:
             minutes_since_checkpoint=_ago(self._now, seconds(saved)),
             minutes_silent=_ago(self._now, last) or 0.0,
             last=_time(last) if last else "",
-            seen_by_hooks=bool(one.session),
+            seen_by_hooks=bool(one.seen),
             told=one.told,
             compaction=end.compaction,
             notices=self._notices(session),
@@ -311,72 +305,41 @@ def _time(when: float) -> str:
 
 # ---- notices to sessions under pressure ----
 
-_FALLEN = 10  # points below the mark at which a crossing is over
-_OVER = ("ended", "killed")
-
-
-class _Told(NamedTuple):
-    """How often a session has crossed the mark, whether it is above it, and where its last compaction stood."""
-
-    crossings: int = 0
-    above: bool = False
-    compaction: int = 0
+_PATIENCE = 2.0  # seconds that a look waits for a hook of the session
 
 
 def nudge(project: Project, health: Health) -> list[str]:
-    """Leave a notice to each session that has crossed the mark since it was last told; the sessions that got one.
+    """Ask the agent of each session whose window has filled up to the mark to hand over, by a notice, unless it was
+    asked since that window was emptied, by its own hooks or by who looked before; the sessions that got one.
 
-    A session whose own hooks have told it is left alone. Raises Busy, OSError, Damaged, UsageError.
+    Raises Busy, OSError, Damaged, UsageError.
     """
     mark = config.of(project).health_pressure
-    return [one.session for one in health.sessions if one.session and _nudged(project, one, mark)]
+    alive = (one for one in health.sessions if one.session and one.state not in ("ended", "killed"))
+    return [one.session for one in alive if one.percent is not None and _nudged(project, one, one.percent, mark)]
 
 
-def _nudged(project: Project, session: Session, mark: int) -> bool:
-    if session.percent is None or session.state in _OVER:
+def _nudged(project: Project, session: Session, percent: float, mark: int) -> bool:
+    if percent < mark and not session_registry.load(project, session.session).told:
         return False
-    before = _read(project, session, mark)
-    fallen = session.percent < mark - _FALLEN or session.compaction > before.compaction
-    armed = fallen or not before.above
-    if session.percent < mark or not armed:
-        if before.above and fallen:
-            _keep(project, session.session, _Told(before.crossings, compaction=session.compaction))
-        return False
-    told = _Told(before.crossings + 1, above=True, compaction=session.compaction)
-    missing = session.told < mark or not _has_arrived(project, session)
-    if missing:
-        text = config.typed(handover.full(session.route, session.percent), project.command)
-        inbox.send(project, session.session, text, sender="ralf status --all", by="", key=_key(mark, told.crossings))
-    _keep(project, session.session, told)
-    return missing
+    with session_registry.alone(project, session.session, _PATIENCE):
+        known = session_registry.load(project, session.session)
+        is_emptied = percent < mark - usage.REARM or session.compaction > known.told_at
+        told, told_at = 0 if is_emptied else known.told, known.told_at
+        is_asked = percent >= mark and not (told and _has_arrived(known))
+        path = known.transcript or session.transcript
+        if is_asked:
+            text = config.typed(handover.full(session.route, percent), project.command)
+            inbox.send(project, session.session, text, sender="ralf status --all", by="")
+            told, told_at = int(percent), Path(path).stat().st_size
+        if (told, told_at) != (known.told, known.told_at):
+            session_registry.save(project, replace(known, transcript=path, told=told, told_at=told_at))
+        return is_asked
 
 
-def _has_arrived(project: Project, session: Session) -> bool:
-    """Whether what the session's own hooks said of pressure is in its client's log, as far as anybody can tell: a hook
-    that was killed, or whose answer the client refused, has told nothing.
+def _has_arrived(known: KnownSession) -> bool:
+    """Whether what the session's own hooks asked last is in its client's log, as far as anybody can tell: a hook that
+    was killed, or whose answer the client refused, has asked nobody.
     """
-    told = [there for one, there in receipts.check(project, session.session) if one.what == "pressure"]
-    return not told or told[-1] is not False
-
-
-def _key(mark: int, crossing: int) -> str:
-    return f"{mark}-{crossing}"
-
-
-def _read(project: Project, session: Session, mark: int) -> _Told:
-    """What is remembered of a session; where the cache is gone, its inbox tells: its last crossing counts as told."""
-    with suppress(OSError, ValueError, TypeError, RecursionError):
-        crossings, above, compaction = json.loads(content_of(project.cache / "nudged" / cleaning.slug(session.session)))
-        return _Told(int(crossings), bool(above), int(compaction))
-    left = 0
-    while inbox.was_left(project, session.session, _key(mark, left + 1)):
-        left += 1
-    return _Told(left, above=left > 0, compaction=session.compaction)
-
-
-def _keep(project: Project, session: str, told: _Told) -> None:
-    with suppress(OSError, RalfError):
-        project.prepare()
-        path = project.cache / "nudged" / cleaning.slug(session)
-        project.make_room(path, prepare=True)
-        durable.write(path, json.dumps(told).encode())
+    asked = [one for one in receipts.arrivals(known) if one.handed.what == "pressure"]
+    return not asked or asked[-1].handed.at < known.told_at or asked[-1].arrived is not False

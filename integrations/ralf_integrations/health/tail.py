@@ -21,7 +21,6 @@ LIMIT = 96 << 10
 
 _UNSAVED = 1 << 20  # bytes since the last checkpoint that are read: how much of a log is text differs from part to part
 _FURTHER = 2 << 20  # where those do not say how full the window is
-_FIGURES = (b'"usage"', b'"token_count"', b'"compact_boundary"', b'"tokens"')
 _MOST_WHOLE = 1 << 20  # bytes of a log that can only be read from its beginning
 _ASKS = frozenset({"AskUserQuestion", "ExitPlanMode", "request_user_input"})
 _SPEECH = ("user", "assistant", "thinking", "call", "result")
@@ -72,7 +71,7 @@ def read(path: Path, taken: Callable[[str], Position] = lambda _: START) -> Tail
     size = path.stat().st_size
     unsaved = size - after.byte
     start, events = _events(source, size, max(LIMIT, unsaved) if unsaved <= _UNSAVED else LIMIT)
-    if start.byte and not any(event.window is not None for event in events) and _tells(path, start.byte):
+    if start.byte and not any(event.window is not None for event in events):
         start, events = _events(source, size, _FURTHER)
     if not events:
         return Tail(source.session, unsaved=max(0, size - after.byte) // 4)
@@ -124,15 +123,6 @@ def _events(source: Transcript, size: int, limit: int) -> tuple[Position, list[E
             return START, []
         start = Position(size - limit + found + 1)
     return start, list(source.events(start))
-
-
-def _tells(path: Path, end: int) -> bool:
-    """Whether figures of the window stand further up in a log: reading its records only to find none takes long."""
-    begin = max(0, end - _FURTHER)
-    with path.open("rb") as file:
-        file.seek(begin)
-        data = file.read(end - begin)
-    return any(mark in data for mark in _FIGURES)
 
 
 def _filled(events: Sequence[Event]) -> int | None:

@@ -1,8 +1,9 @@
 """Checkpoints that hooks make of a session: where its part of a log begins, the process that makes them, its limits,
 and the events at which one is made.
 
-A hook starts a process and does not wait for it, or waits no longer than it may. The process looks for itself whether
-a checkpoint is due. Nothing is queued: what a killed one has not made is still due at the next look.
+A hook starts a process and does not wait for it, or waits no longer than it may: so no lock, disk or text keeps a
+client waiting. The process looks for itself whether a checkpoint is due. Nothing is queued: what a killed one has not
+made is still due at the next look.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def ingest_offset(project: Project, route: str, session: str, source: Transcript
     session  the session's id as the client's hooks tell it, which may be another than its log's
     """
     remembered = session_registry.load(project, session)
-    routes = dict.fromkeys((route, *filter(cleaning.is_valid, remembered.routes)))
+    routes = dict.fromkeys((route, *filter(cleaning.is_valid, dict(remembered.routes))))
     found = (offsets.ingest_offset(project, one, source.session) for one in routes)
     still = (stand for stand in found if offsets.is_unchanged(stand, source))
     return max([*still, _own_part(remembered, source)], key=lambda stand: stand.position.byte)
@@ -54,10 +55,10 @@ def _own_part(remembered: session_registry.KnownSession, source: Transcript) -> 
 
 
 def checkpoint_session(project: Project, route: str, session: str, transcript: Path, reason: str) -> bool:
-    """Make a checkpoint of the new part of a session's log that belongs to a route. Returns whether one was made;
-    raises what `checkpoint` does.
+    """Make a checkpoint of the new part of a session's log that belongs to a route, behind the missing last ones of the
+    routes that the session has left. Returns whether one was made; raises what `checkpoint` does.
     """
-    close_routes(project, route, session, transcript)
+    _close_routes(project, route, session, transcript)
     begin = ingest_offset(project, route, session, open_transcript(transcript)).position
     run = session_registry.load(project, session).run
     return _checkpointed(project, route, transcript, reason, begin=begin, run=run, restart=True)
@@ -70,29 +71,31 @@ def _checkpointed(project: Project, route: str, source: Path | Transcript, reaso
     return bool(checkpoint(route, source, root=project.root, reason=reason, **how).checkpoints)
 
 
-def close_routes(project: Project, route: str, session: str, transcript: Path) -> None:
-    """Make the missing last checkpoints of the routes that a session has left before this one. Busy if another process
-    holds one of them for too long. What a damaged route cannot take goes to the next.
+def _close_routes(project: Project, route: str, session: str, transcript: Path) -> None:
+    """Make the missing last checkpoints of the routes that a session has left before this one, in that order. Busy if
+    another process holds one of them for too long. What a damaged route cannot take goes to the next.
     """
     found = session_registry.load(project, session)
-    for left, border in found.left:
+    for left, border in found.routes:
         if left == route:
             return
-        with locks.locked(lock(project, left), f"{left}: its checkpoint", _PATIENCE), suppress(Damaged):
+        with suppress(Damaged):
             source = open_transcript(transcript)
-            if is_owed(project, source, left, border):
-                begin = ingest_offset(project, left, session, source).position
-                _checkpointed(project, left, transcript, "route-change", begin=begin, run=found.run)
+            if _owed(project, left, border, session, source) is None:
+                continue
+            with locks.locked(lock(project, left), f"{left}: its checkpoint", _PATIENCE):
+                begin = _owed(project, left, border, session, source)  # nobody may have made it meanwhile
+                if begin is not None:
+                    _checkpointed(project, left, transcript, "route-change", begin=begin, run=found.run)
 
 
-def is_owed(project: Project, source: Transcript, route: str, border: int) -> bool:
-    """Returns whether a route that a session has left lacks something of what lies before the border. A log that was
-    replaced since has no border.
+def _owed(project: Project, route: str, border: int, session: str, source: Transcript) -> Position | None:
+    """The place from which a route that was left lacks what lies before the border; None where it lacks nothing, and of
+    a log that was replaced since, which has no border.
     """
-    if not cleaning.is_valid(route):
-        return False
-    stand = offsets.ingest_offset(project, route, source.session)
-    return stand.position.byte < border and offsets.is_unchanged(stand, source)
+    begin = ingest_offset(project, route, session, source).position
+    is_same = offsets.is_unchanged(offsets.ingest_offset(project, route, source.session), source)
+    return begin if begin.byte < border and is_same else None
 
 
 def lock(project: Project, route: str) -> Path:
@@ -112,24 +115,26 @@ _OF_MEMORY = _LEARN, _JUDGE = "learn", "judge"  # what is done to the memory ins
 _QUIET = "quiet"
 
 
-def start(session: Session, why: Why) -> bool:
-    """Start a process that makes a checkpoint of the new part of a session's transcript. Returns whether it did.
+def start(session: Session, why: Why, *, route: str = "", seconds: float = 0.0) -> bool:
+    """Start a process that makes a checkpoint of the new part of a session's transcript, and wait for so many seconds,
+    where it can be done by then. Returns whether all of it is in a checkpoint now.
 
-    It does not without a transcript, for a session that has no route and has not worked, and if another process is at
-    the route's checkpoint and another look will come. OSError, NotImplementedError: no process could be started.
+    route  which one; "": the session's own, of which a session that was only greeted has none
+
+    None is started where another process is at it and another look will come. OSError, NotImplementedError: none could
+    be.
     """
     from ralf_integrations.hooks import prompt_intent  # most looks start nothing
 
-    return prompt_intent.name_by_work(session) and start_for(session, session.route, why)
-
-
-def start_for(session: Session, route: str, why: Why) -> bool:
-    """Do what `start` does, for a route that the session has left."""
-    source, payload = session.transcript, session.payload
-    if source is None or (why == "due" and _is_taken(session.project, route)):
+    source, project, payload = session.transcript, session.project, session.payload
+    if source is None or not (route or prompt_intent.name_by_work(session)):
         return False
-    spawn(session.project, route, payload.session, payload.client, why, [source.path])
-    return True
+    route = route or session.route
+    new = source.size() - ingest_offset(project, route, payload.session, source).position.byte
+    if new <= 0 or (why == "due" and _is_taken(project, route)):
+        return new <= 0
+    child = spawn(project, route, payload.session, payload.client, why, [source.path])
+    return new <= seconds * BYTES_PER_SECOND and environment.status_within(child, seconds) == 0
 
 
 def spawn(
@@ -215,7 +220,7 @@ def _make_due(project: Project, route: str, session: str, client: str, transcrip
     """Make the checkpoints that are due by an exact count, and write the hint for the next look."""
     settings, made = config.of(project), False
     source = open_transcript(transcript)
-    close_routes(project, route, session, transcript)
+    _close_routes(project, route, session, transcript)
     scale = usage.last_scale(project, session)
     while True:
         found = session_registry.load(project, session)
@@ -241,55 +246,8 @@ def _is_taken(project: Project, route: str) -> bool:
         return True
 
 
-# ---- waiting for it, but never longer than a hook may ----
-
-
 BYTES_PER_SECOND = 400_000
 """Bytes of a transcript that a checkpoint processes at least, on a slow machine with nothing loaded yet."""
-
-
-def wait(session: Session, reason: Why, seconds: float) -> bool:
-    """Make a checkpoint of the new part of a session's transcript. Returns whether all of it is in a checkpoint now.
-
-    reason   as in `checkpoint`
-    seconds  to wait; where there is too much for that, nothing is begun
-
-    False: it goes on behind the client's back, it failed (`error_log`), or the next hook has to do it. OSError,
-    NotImplementedError: no process could be started.
-    """
-    from ralf_integrations.hooks import prompt_intent  # few hooks wait for a checkpoint
-
-    if session.transcript is None or not prompt_intent.name_by_work(session):
-        return False
-    return wait_for(session.project, session.route, session.transcript.path, session.payload.session, reason, seconds)
-
-
-def wait_for(
-    project: Project,
-    route: str,
-    transcript: Path,
-    session: str,
-    reason: Why,
-    seconds: float,
-    *,
-    patience: float = 0.0,
-    quiet: bool = False,
-) -> bool:
-    """Do what `wait` does, for any session of a project.
-
-    patience  seconds to wait where the machine has more to do than this; 0: no more than `seconds`
-    quiet     nobody is told of what went wrong
-    """
-    source = open_transcript(transcript)
-    new = source.size() - ingest_offset(project, route, session, source).position.byte
-    if new <= 0:
-        return True
-    if new > seconds * BYTES_PER_SECOND:
-        return False
-    # A process of its own, so that no lock, disk or text keeps the client waiting: a thread at work on an expression
-    # would let no other one run. What it has not acknowledged when it is given up is still owed, and it goes on.
-    child = spawn(project, route, session, "", reason, [transcript], quiet=quiet)
-    return environment.status_within(child, max(seconds, patience)) == 0
 
 
 # ---- how much work the process may do: no text keeps one busy for ever ----
@@ -334,25 +292,15 @@ def leave_route(session: Session) -> None:
     """Close the segment of the route that the session has left since its last hook, if it is one that has anything of
     the session: else what was said before belongs to the new one, too. At the session's end nothing is waited for.
     """
-    left, source = session.known.route, session.readable
-    if source is None:
+    left, source, project, id_ = session.known.route, session.readable, session.project, session.payload.session
+    if source is None or not cleaning.is_valid(left) or left == session.route:
         return
-    owed = [one for one in session.known.left if is_owed(session.project, source, *one)]
-    session.note(left=tuple(owed))
-    if not cleaning.is_valid(left) or left == session.route:
+    if not ingest_offset(project, left, id_, source).position.byte:
         return
-    if not ingest_offset(session.project, left, session.payload.session, source).position.byte:
-        return
-    session.note(routes=tuple(dict.fromkeys((*session.known.routes, left))))
-    session_registry.save(session.project, session.known)
-    border = _end_of_lines(source.path)
-    if session.payload.event != "session-end":
-        found = (session.project, left, source.path, session.payload.session)
-        if wait_for(*found, "route-change", LEFT_ROUTE_SECONDS):
-            return
-    session.note(left=(*(one for one in owed if one[0] != left), (left, border)))
-    session_registry.save(session.project, session.known)  # before anybody makes another one
-    start_for(session, left, "route-change")
+    others = (one for one in session.known.routes if one[0] not in (left, session.route))
+    session.note(routes=(*others, (left, _end_of_lines(source.path))))
+    session_registry.save(project, session.known)  # before anybody makes another one
+    start(session, "route-change", route=left, seconds=LEFT_ROUTE_SECONDS * (session.payload.event != "session-end"))
 
 
 def _end_of_lines(path: Path) -> int:
@@ -375,58 +323,54 @@ def tools_used(session: Session) -> Answer:
         if session.transcript is None:
             usage.write_hint(session.project, session.payload.session, session.payload.transcript, size=0, until=0)
         return Answer()
-    text = _asked(session, look) if takes_context(session.payload) else ""
-    apply_look(session, look)
-    return Answer(context=text)
+    said = Answer(context=_asked(session, look) if takes_context(session.payload) else "", what="pressure")
+    _apply(session, look)
+    return said
 
 
 def _asked(session: Session, look: Look) -> str:
     """The line that asks the agent to hand over, once in a window that is nearly full, and once where a task is set to
-    done; "" also where that has been handed over lately.
+    done; "" also where that has been handed over lately, or somebody else has asked (`health --nudge`).
     """
     known, settings = session.known, session.settings
     told = usage.told_since(settings, look, known.told)
     is_full = not told and usage.is_full(settings, look)
     is_done = look.due == "task-completed" and session.standing.position.byte >= known.done
-    if is_full:
-        told = int(look.percent or 0)
-    changes = {"told": told, "done": look.size if is_done else known.done}
-    if changes != {"told": known.told, "done": known.done}:
-        session.note(**changes)
-    if not (is_full or is_done):
+    session.note(
+        told=int(look.percent or 0) if is_full else told,
+        told_at=look.size if is_full else known.told_at,
+        done=look.size if is_done else known.done,
+    )
+    if not (is_full or is_done) or settings.inject == "off":
         return ""
     from ralf_integrations.hooks import handover  # few looks have something to say
 
-    if session.settings.inject == "off" or handover.is_handed_over(session):
+    if handover.is_handed_over(session):
         return ""
-    return session.hand("pressure", handover.asked(session, look, is_done=is_done))
+    return handover.asked(session, look, is_done=is_done)
 
 
 def look_at(session: Session) -> Look | None:
     """Look at the session; None while there is no transcript, and where so much of it is new that another process looks
     instead: it is started here.
     """
-    source = session.transcript
+    source, payload, known = session.transcript, session.payload, session.known
     if source is None:
         return None
-    scale = usage.factor(usage.last_scale(session.project, session.payload.session))
-    payload = session.payload
-    stand = ingest_offset(session.project, session.route, payload.session, source)
-    if usage.is_long(source, stand.position):
-        size = source.size()
+    stand, size = ingest_offset(session.project, session.route, payload.session, source), source.size()
+    if source.format in usage.IN_LINES and size - stand.position.byte > usage.MOST_READ:
         usage.write_hint(session.project, payload.session, source.path, size=size, until=size + usage.SOON)
         start(session, "due")
         return None
-    found = session.known
+    scale = usage.factor(usage.last_scale(session.project, payload.session))
     look = usage.look(
-        source, stand, session.settings, payload.sender, known=found.window, compacted=found.compacts, scale=scale
+        source, stand, session.settings, payload.sender, known=known.window, compacted=known.compacts, scale=scale
     )
-    if (look.window, look.compacted) != (found.window, found.compacts):
-        session.note(window=look.window, compacts=look.compacted)
+    session.note(window=look.window, compacts=look.compacted)
     return look
 
 
-def apply_look(session: Session, look: Look) -> None:
+def _apply(session: Session, look: Look) -> None:
     """Write the hint for the next look, and start the checkpoint that is due; it writes a better hint."""
     project, payload = session.project, session.payload
     told, scale = session.known.told, usage.last_scale(project, payload.session)
@@ -446,28 +390,21 @@ HEADLESS_SECONDS = 2.0
 
 def task_completed(session: Session) -> Answer:
     """The client says that a task is complete."""
-    _start(session, "task-completed")
+    start(session, "task-completed")
     return Answer()
 
 
 def stopped(session: Session) -> Answer:
     """The agent has stopped: for good in a headless run, which ends with it; else until the person goes on."""
     if session.payload.sender.is_headless(session.payload.transcript):
-        if not wait(session, "session-end", HEADLESS_SECONDS):
-            _start(session, "session-end")
+        start(session, "session-end", seconds=HEADLESS_SECONDS)
     elif (look := look_at(session)) is not None:
-        apply_look(session, look)
+        _apply(session, look)
     return Answer()
 
 
 def session_ended(session: Session) -> Answer:
     """The session is over. A client waits for a second or two at the most, so nothing is waited for here."""
     session.note(ended=True)
-    _start(session, "session-end")
+    start(session, "session-end")
     return Answer()
-
-
-def _start(session: Session, why: Why) -> None:
-    source = session.transcript
-    if source is not None and source.path.stat().st_size > session.standing.position.byte:
-        start(session, why)

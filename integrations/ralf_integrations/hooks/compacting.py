@@ -40,7 +40,7 @@ def before(session: Session) -> Answer:
     if session.payload.trigger == "auto" and not session.payload.sender.logs_size:
         _learn(session)
     if session.readable is not None:
-        checkpoints.wait(session, "compaction", SECONDS)
+        checkpoints.start(session, "compaction", seconds=SECONDS)
     if not session.payload.sender.takes_steering or session.settings.inject == "off":
         return Answer()
     if session.payload.trigger == "manual":  # the client shows the person all of it who has typed /compact
@@ -89,13 +89,10 @@ def survived(session: Session) -> Answer:
     context = handover.context_of(session.project, session.route)
     if context is None:
         return Answer()
-    if session.known.compaction == "compared":
-        text = session.known.waiting
-    else:
-        text = _text(session, context, _summary(session))
-    session.note(compaction="handed", waiting="")
-    session.note(briefed=(context.route,))  # what the summary says and this make up the brief
-    return Answer(context=session.hand("survived", text))
+    is_compared = session.known.compaction == "compared"
+    text = session.known.waiting if is_compared else _text(session, context, _summary(session))
+    session.note(compaction="handed", waiting="", briefed=(context.route,))  # with the summary it makes up the brief
+    return Answer(context=text, what="survived")
 
 
 def noticed(session: Session) -> Answer:
@@ -104,20 +101,21 @@ def noticed(session: Session) -> Answer:
     """
     if session.payload.sender.tells_compaction or session.settings.inject != "auto":
         return Answer()
-    summary = _last_summary(session)
+    summary = _summary(session)
     if not summary:
         session.note(compaction="")
         return Answer()
     context = handover.context_of(session.project, session.route)
     if session.known.compaction == "handed" or context is None:
         return Answer()
-    _count(session)
-    session.note(compaction="handed", compacted=True, briefed=(context.route,))
-    return Answer(context=session.hand("survived", _text(session, context, summary)))
+    session.note(compacted=True)
+    return survived(session)
 
 
-def _last_summary(session: Session) -> str:
-    """The summary of the last compaction behind what was taken, "" where there is none."""
+def _summary(session: Session) -> str:
+    """The client's summary at the last compaction behind what was taken, "" where there is none, or no log that tells
+    it.
+    """
     source, after = session.readable, session.standing.position
     if source is None or source.size() - after.byte > _MOST_READ:
         return ""
@@ -139,20 +137,3 @@ def _text(session: Session, context: RouteContext, summary: str) -> str:
     made = partial(after_compaction, context.without_foreign(), summary)
     most = handover.allowance(session, context)
     return handover.within(made, most, command=context.command, beginning=_BESIDE if summary else "")
-
-
-def _summary(session: Session) -> str:
-    """The summary with which the session's log ends, "" where it does not stand there yet."""
-    source, after = session.readable, session.standing.position
-    if source is None or source.path.stat().st_size - after.byte > _MOST_READ:
-        return ""
-    said = ""
-    try:
-        for event in source.events(after):
-            if event.kind == "compaction":
-                said = event.text
-            elif event.text:
-                said = ""
-    except RalfError:  # the log was cut or replaced: nobody knows what it says
-        return ""
-    return said

@@ -92,7 +92,9 @@ def run(client: str, event: str, data: bytes, say: Callable[[str], object], is_i
         if payload is None or said:  # two answers, or one that was cut, are none
             return
         with suppress(OSError, ValueError):
-            _back_off(project, payload)
+            if payload.event == "tools-used":  # it looks again after a while only
+                size = payload.transcript.stat().st_size if payload.transcript is not None else 0
+                usage.write_hint(project, payload.session, payload.transcript, size=size, until=size + _BACK_OFF)
         _say(Answer(), payload, project, say)
     finally:
         if project is not None and payload is not None and lease():
@@ -162,7 +164,8 @@ def _answer(payload: Payload, project: Project, say: Callable[[str], object], is
         return
     if payload.event == "session-start":
         usage.sweep_hints(project)
-    with _alone(project, payload) as waited:
+    patience = _LAST_PATIENCE if payload.event == "session-end" else _PATIENCE
+    with session_registry.alone(project, payload.session, patience) as waited:
         if waited and is_idle():
             return  # the one before us has looked
         before = session.known
@@ -193,33 +196,29 @@ def _say(said: Answer, payload: Payload, project: Project, say: Callable[[str], 
         say(text)
 
 
-@contextmanager
-def _alone(project: Project, payload: Payload) -> Iterator[bool]:
-    """One hook of a session at a time (and of few others: they share 256 locks); whether this one had to wait."""
-    name = sha256(payload.session.encode("utf-8", "surrogatepass")).hexdigest()[:2]
-    path = project.folder / "locks" / "sessions" / f"{name}.lock"  # not where a route's would lie of that name
-    with ExitStack() as stack:
-        waited = False
-        try:
-            stack.enter_context(locks.locked(path, payload.session, 0))
-        except OSError:  # nothing can be written here: what is kept can be handed over all the same
-            pass
-        except Busy:
-            waited = True
-            with suppress(Busy):  # two at once are better than none
-                seconds = _LAST_PATIENCE if payload.event == "session-end" else _PATIENCE
-                stack.enter_context(locks.locked(path, payload.session, seconds))
-        yield waited
-
-
-def _back_off(project: Project, payload: Payload) -> None:
-    """Let a hook that fails look again after a while only."""
-    if payload.event == "tools-used":
-        size = payload.transcript.stat().st_size if payload.transcript is not None else 0
-        usage.write_hint(project, payload.session, payload.transcript, size=size, until=size + _BACK_OFF)
-
-
 # ---- what each event does ----
+
+
+def handle(session: Session) -> Answer:
+    """Do what an event asks for, and say what is to be said. Errors come as they are: `run` fails open.
+
+    Events of a subagent, or of the compaction itself, do nothing: the main window is not theirs.
+    """
+    payload = session.payload
+    if payload.agent:
+        return Answer()
+    said = _answered(session)
+    if not said.context and takes_context(payload):
+        if waiting := session.known.waiting:  # alone, for a receipt is for a whole text
+            session.note(waiting="")
+            said = replace(said, context=waiting, what="survived")
+        elif payload.event == "tools-used" and not payload.sender.tells_compaction:
+            from ralf_integrations.hooks import compacting  # of few clients only the log tells
+
+            said = compacting.noticed(session)
+    session.hand(said)
+    return said
+
 
 _PROGRESS = {
     "tools-used": checkpoints.tools_used,
@@ -229,23 +228,10 @@ _PROGRESS = {
 }
 
 
-def handle(session: Session) -> Answer:
-    """Do what an event asks for, and say what is to be said. Errors come as they are: `run` fails open.
-
-    Events of a subagent, or of the compaction itself, do nothing: the main window is not theirs.
-    """
-    return Answer() if session.payload.agent else _with_waiting(session, _answered(session))
-
-
 def _answered(session: Session) -> Answer:
     event = session.payload.event
     if event in _PROGRESS:
-        said = _PROGRESS[event](session)
-        if said.context or not takes_context(session.payload) or session.payload.sender.tells_compaction:
-            return said
-        from ralf_integrations.hooks import compacting  # of few clients only the log tells
-
-        return compacting.noticed(session)
+        return _PROGRESS[event](session)
     if event in ("session-start", "prompt"):  # each imports what it needs, and no more
         from ralf_integrations.hooks import injection
 
@@ -255,17 +241,6 @@ def _answered(session: Session) -> Answer:
 
         return compacting.before(session) if event == "before-compaction" else compacting.after(session)
     return Answer()
-
-
-def _with_waiting(session: Session, said: Answer) -> Answer:
-    """The answer; where it hands the model nothing, the text that has waited for one that can. Alone, for a receipt is
-    for a whole text.
-    """
-    waiting = session.known.waiting
-    if not waiting or said.context or not takes_context(session.payload):
-        return said
-    session.note(waiting="")
-    return replace(said, context=session.hand("survived", waiting))
 
 
 # ---- whether hooks act in the project ----
@@ -314,42 +289,31 @@ def with_notices(said: Answer, session: Session) -> Iterator[Answer]:
 
     They are delivered when the block has written the answer and ends without an error. One hook at a time has them.
     """
-    payload, project = session.payload, session.project
-    with ExitStack() as claim:
-        notices: list[Notice] = []
-        if not payload.agent:
-            _take_named(session)
-        if not payload.agent and usage.inbox_size(project, payload.session):
-            try:
-                said, notices = _with_notices(said, session, claim)
-            except (RalfError, OSError) as error:  # what the hook itself has to say is said all the same
-                error_log.add(project, payload.name, error)
+    project, id_, name = session.project, session.payload.session, agent_name()
+    if not usage.inbox_size(project, id_) and not (name and usage.inbox_size(project, name)):
         yield said
-        if notices:
-            from ralf_integrations import inbox
-
-            try:
-                inbox.deliver(project, payload.session, notices)
-            except (RalfError, OSError) as error:
-                error_log.add(project, payload.name, error)
-
-
-def _take_named(session: Session) -> None:
-    """Move into the session's inbox what waits under the name that a loop gave its agent."""
-    name, project = agent_name(), session.project
-    if not name or not usage.inbox_size(project, name):
         return
-    from ralf_integrations import inbox
+    from ralf_integrations import inbox  # few sessions are told anything
 
-    try:
-        inbox.forward(project, name, session.payload.session)
-    except (RalfError, OSError) as error:
-        error_log.add(project, session.payload.name, error)
+    notices: list[Notice] = []
+    with ExitStack() as claim:
+        try:
+            if name:  # what waits under the name that a loop gave the agent
+                inbox.forward(project, name, id_)
+            said, notices = _with_notices(said, session, claim)
+        except (RalfError, OSError) as error:  # what the hook itself has to say is said all the same
+            error_log.add(project, session.payload.name, error)
+        yield said
+        try:
+            if notices:
+                inbox.deliver(project, id_, notices)
+        except (RalfError, OSError) as error:
+            error_log.add(project, session.payload.name, error)
 
 
 def _with_notices(said: Answer, session: Session, claim: ExitStack) -> tuple[Answer, list[Notice]]:
     """The answer with the notices that it hands over, and these."""
-    from ralf_integrations import inbox  # few sessions are told anything
+    from ralf_integrations import inbox
 
     payload, project = session.payload, session.project
     if not inbox.waiting(project, payload.session):
@@ -367,7 +331,9 @@ def _with_notices(said: Answer, session: Session, claim: ExitStack) -> tuple[Ans
     if arrived:
         inbox.deliver(project, payload.session, arrived)
     found = inbox.fitting(waiting[len(arrived) :], LIMIT)
-    return replace(said, context=session.hand("notice", inbox.rendered(found))), found
+    said = replace(said, context=inbox.rendered(found), what="notice")
+    session.hand(said)
+    return said, found
 
 
 def _arrived(waiting: list[Notice], session: Session) -> list[Notice]:

@@ -87,8 +87,8 @@ class Allowance(NamedTuple):
     most: int
 
     def beside(self, ours: int, given: int = 0) -> int:
-        """Those that are left beside so many of our own words, and so many that this hook has handed over already."""
-        return min(self.most, max(self.left, _LEAST - given + ours)) - ours
+        """Those that are left beside so many of our own words, and so many that this hook hands over anyway."""
+        return min(self.most, max(self.left, _LEAST + ours) - given) - ours
 
 
 def allowance(session: Session, context: RouteContext | None) -> Allowance:
@@ -177,13 +177,6 @@ def is_held(session: Session, context: RouteContext) -> bool:
     logged = session.readable.session if session.readable is not None else ""
     own = {session.payload.session, logged, session.known.origin} - {""}
     return bool(history) and all(entry.session in own for entry in history) and not session.known.compacted
-
-
-def briefed(session: Session, context: RouteContext, *, said: Sequence[str] = ()) -> str:
-    """The brief of a route, noted, and not to be handed over again in this window."""
-    text = session.hand("brief", brief(session, context, said=said))
-    session.note(briefed=tuple(dict.fromkeys((*session.known.briefed, context.route))))
-    return text
 
 
 # ---- what is asked of the agent ----

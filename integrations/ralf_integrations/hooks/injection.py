@@ -69,7 +69,7 @@ def _handed(session: Session, left: list[KnownSession]) -> Answer:
     context = handover.context_of(session.project, session.route) if session.has_route else None
     if context is None:
         here = source not in _STILL_THERE and not session.is_route_chosen
-        return Answer(context=_unfinished(session)) if here else Answer()
+        return _unfinished(session) if here else Answer()
     _tell_off(session, context)
     if handover.is_held(session, context):
         return Answer()
@@ -85,8 +85,8 @@ def _handed(session: Session, left: list[KnownSession]) -> Answer:
         if session.project.run:  # its prompt may hold the brief
             session.note(owed=handover.brief(session, context, said=said))
             return Answer()
-        return Answer(context=handover.briefed(session, context, said=said))
-    return Answer(context=session.hand("line", handover.line(session, session.route, said=said)))
+        return _briefed(session, context.route, handover.brief(session, context, said=said))
+    return Answer(context=handover.line(session, session.route, said=said), what="line")
 
 
 def _tell_off(session: Session, context: RouteContext) -> None:
@@ -112,7 +112,7 @@ def prompted(session: Session) -> Answer:
     if not said.context and not session.payload.sender.tells_compaction:
         from ralf_integrations.hooks import compacting  # of few clients only the log tells
 
-        said = replace(said, context=compacting.noticed(session).context)
+        said = replace(compacting.noticed(session), notice=said.notice)
     return memory.handed_over(session, said)
 
 
@@ -158,7 +158,7 @@ def _prompted(session: Session) -> Answer:
         if route == session.route
         else f"The route of this session is {session.route}, and stays it: what stands above is of {route}."
     )
-    return Answer(context=handover.briefed(session, context, said=said))
+    return _briefed(session, route, handover.brief(session, context, said=said))
 
 
 def _goes_on(session: Session) -> bool:
@@ -172,11 +172,16 @@ def _goes_on(session: Session) -> bool:
 
 def _of_run(session: Session) -> Answer:
     """The brief of a run's route, which has waited for the run's prompt: nothing where that holds it."""
-    text, route = session.known.owed, session.route
-    session.note(owed="", briefed=tuple(dict.fromkeys((*session.known.briefed, route))))
-    prompt = session.payload.prompt
-    is_there = any(words in prompt and words not in outside(prompt) for words in handover.beginnings(route))
-    return Answer() if is_there else Answer(context=session.hand("brief", text))
+    said, prompt = _briefed(session, session.route, session.known.owed), session.payload.prompt
+    session.note(owed="")
+    is_there = any(words in prompt and words not in outside(prompt) for words in handover.beginnings(session.route))
+    return Answer() if is_there else said
+
+
+def _briefed(session: Session, route: str, text: str) -> Answer:
+    """The brief of a route, which is not to be handed over again in this window."""
+    session.note(briefed=tuple(dict.fromkeys((*session.known.briefed, route))))
+    return Answer(context=text, what="brief")
 
 
 def _unknown(session: Session, wish: Wish) -> Answer:
@@ -189,7 +194,7 @@ def _unknown(session: Session, wish: Wish) -> Answer:
         close = f" Did you mean {', '.join(error.closest)}?" if error.closest else ""
         text = f"No context was loaded: route {named} has none.{close} All routes: `ralf list`."
     text = config.typed(text, session.project.command)
-    return Answer(context=session.hand("line", handover.words(text)))
+    return Answer(context=handover.words(text), what="line")
 
 
 def _in_doubt(session: Session) -> Answer:
@@ -198,10 +203,10 @@ def _in_doubt(session: Session) -> Answer:
     is_told = any(one.what == "line" for one in session.known.handed)
     if session.settings.inject == "off" or session.known.forked or is_for_client or is_told:
         return Answer()
-    return Answer(context=_unfinished(session))
+    return _unfinished(session)
 
 
-def _unfinished(session: Session) -> str:
-    """The line about what is unfinished here, for a session that has no route, noted."""
+def _unfinished(session: Session) -> Answer:
+    """The line about what is unfinished here, for a session that has no route."""
     found = previous_sessions.unfinished(session)
-    return session.hand("line", previous_sessions.unfinished_line(session, found))
+    return Answer(context=previous_sessions.unfinished_line(session, found), what="line")

@@ -28,17 +28,23 @@ LOG = "session.log"
 """What opencode's plugin calls no hook with, but the process that writes the logs of its sessions."""
 
 _AFTER_TOOLS = ("PostToolBatch", "PostToolUse", "AfterTool", "tool.execute.after")
-# `growth.COMPLETING`, which is seldom loaded
 _COMPLETING = ("TodoWrite", "TaskUpdate", "update_plan", "todowrite", "write_todos")
+_ONLY_A_LOOK = (
+    *(b'"compact_boundary"', b'"isCompactSummary"', b'"compacted"', b"This session is being continued from a previous"),
+    *(b"<promise>", b"task done", *(b'"%s"' % name.encode() for name in _COMPLETING)),
+)
+"""What stands in a transcript where the client may have compacted its window, or the agent may have completed all."""
 
 CONTEXT = "/.autonomous/context"
-HINTS, HINT, VERSION = "/hooks/", ".next", "2"  # `usage` has the same
+HINTS, HINT, VERSION = "/hooks/", ".next", "3"  # `usage` has the same
 LEASES = b"/leases/"  # in the cache, a file for each claim that lasts: `ralf.tasks` has the same
 _MOST_INPUT = 256 << 20  # bytes; a payload that is longer is none
 _MOST_HINT = 65536
 TAIL = 16384
 """Bytes at the transcript's end, at least, in which the client's own figure of its window is looked for."""
 _MOST_TAIL = 1 << 20
+_MOST_GROWN = 1 << 20  # bytes: a look is no slower for more
+_FIGURES = (b'"input_tokens"', b'"cache_creation_input_tokens"', b'"cache_read_input_tokens"', b'"output_tokens"')
 SECONDS = 20.0
 """After which a hook gives up, whatever it is at."""
 
@@ -203,8 +209,8 @@ def _foretold(
     hint: bytes, event: str, payload: "dict[str, Any]", context: str, cache: str, session: str, config: int
 ) -> bool:
     """Whether a hint still holds, and says that nothing is to be done."""
-    words = hint[:-1].split(b" ", 16)
-    state, *figures = words[:16]
+    words = hint[:-1].split(b" ", 15)
+    state, *figures = words[:15]
     was, chosen, inbox, inode, looked, until, low, mark = map(int, figures[1:9])
     if figures[0] != VERSION.encode() or was != config:
         return False
@@ -219,7 +225,7 @@ def _foretold(
     path = payload.get("transcript_path") or ""
     if not isinstance(path, str):
         return False
-    if path.encode("utf-8", "surrogateescape") != words[16]:
+    if path.encode("utf-8", "surrogateescape") != words[15]:
         return False
     try:
         found = posix.stat(path) if path else None
@@ -242,27 +248,54 @@ def _is_between(low: int, filled: int, mark: int) -> bool:
 
 
 def _has_left(words: "list[bytes]", path: str, end: int, place: str) -> bool:
-    """Whether nothing is due behind the place up to which a hint holds: the new lines are counted, and it is written
-    forward. `usage.write_hint` says what stands in it.
+    """Whether nothing is due behind the place up to which a hint holds: the tokens of the new lines are estimated, and
+    it is written forward. `usage.write_hint` says what stands in it.
     """
-    looked, _, low, mark, _, factor, left, filled, what, window = map(int, words[6:16])
-    if left <= 0 or not what:
+    looked, _, low, mark, _, factor, left, filled, window = map(int, words[6:15])
+    data = _grown(path, looked, end) if left > 0 else b""
+    sizes = {_number(data, one) for one in _places(data, b'"model_context_window"')}
+    if not data or any(word in data for word in _ONLY_A_LOOK) or sizes - {window}:
+        return False
+    figures = _places(data, _FIGURES[0])  # in a text its quotes are escaped
+    fills = [_figure(data, one) for one in figures if b"total_token_usage" not in data[max(0, one - 24) : one]]
+    if not all(_is_between(low, figure, mark) for figure in fills):
         return False
     growth = _growth()
-    found = growth.grown(path, looked, end, what=growth.FORMATS[what], window=window, parse=_parsed)
-    if not all(_is_between(low, figure, mark) for figure in found.fills):
-        return False
-    left -= -(-found.tokens * factor // 1000) + found.texts
+    left -= -(-growth.grown(data, _parsed) * factor // 1000)
     if left <= 0:
         return False
-    until = found.place + max(growth.FEWEST, int(growth.BYTES * left))
+    until = end + max(growth.FEWEST, int(growth.BYTES * left))
     if filled:
-        filled = found.fills[-1] if found.fills else filled
-        until = min(until, found.place + max(growth.FEWEST, int(growth.BYTES * (mark - filled))))
-    words[6:8] = [b"%d" % found.place, b"%d" % until]
+        filled = fills[-1] if fills else filled
+        until = min(until, end + max(growth.FEWEST, int(growth.BYTES * (mark - filled))))
+    words[6:8] = [b"%d" % end, b"%d" % until]
     words[12:14] = [b"%d" % left, b"%d" % filled]
     _rewrite(place, b" ".join(words) + b"\n")
     return True
+
+
+def _grown(path: str, begin: int, end: int) -> bytes:
+    """The whole lines between two places of a transcript; nothing where they are too many, or not whole."""
+    if not 0 < begin < end or end - begin > _MOST_GROWN:
+        return b""
+    data = _part(path, begin - 1, end)
+    return data[1:] if data[:1] == b"\n" == data[-1:] else b""
+
+
+def _part(path: str, begin: int, end: int) -> bytes:
+    descriptor = posix.open(path, _READ)
+    try:
+        return posix.pread(descriptor, end - begin, begin)
+    finally:
+        posix.close(descriptor)
+
+
+def _places(data: bytes, word: bytes) -> "list[int]":
+    found, place = [], data.find(word)
+    while place >= 0:
+        found.append(place)
+        place = data.find(word, place + 1)
+    return found
 
 
 def _growth() -> "Any":
@@ -300,24 +333,22 @@ def _filled(path: str, looked: int, end: int) -> int:
     what tools printed may take any room behind them. -1 where a window was compacted that no hook tells of.
     """
     begin = max(0, min(looked, end - TAIL))
-    descriptor = posix.open(path, _READ)
-    try:
-        tail = posix.pread(descriptor, min(end - begin, _MOST_TAIL), max(begin, end - _MOST_TAIL))
-    finally:
-        posix.close(descriptor)
-    place = tail.rfind(b'"input_tokens"')  # in a text its quotes are escaped
+    tail = _part(path, max(begin, end - _MOST_TAIL), end)
+    place = tail.rfind(_FIGURES[0])
     if place < 0:
         return -1 if b"<state_snapshot>" in tail else 0
-    figures = tail[place : place + 400]
-    keys = (b'"input_tokens"', b'"cache_creation_input_tokens"', b'"cache_read_input_tokens"', b'"output_tokens"')
-    return sum(_number_behind(figures, key) for key in keys)
+    return _figure(tail, place)
 
 
-def _number_behind(text: bytes, key: bytes) -> int:
-    place = text.find(key)
-    if place < 0:
-        return 0
-    digits = text[place + len(key) :].lstrip(b" :")
+def _figure(data: bytes, place: int) -> int:
+    """The tokens in the window, by the client's figures that begin at a place."""
+    near = data[place : place + 400]
+    return sum(_number(near, found) for key in _FIGURES if (found := near.find(key)) >= 0)
+
+
+def _number(data: bytes, place: int) -> int:
+    """The number of the member whose name stands at a place, 0 for none."""
+    digits = data[place : place + 80].partition(b":")[2].lstrip()
     end = 0
     while digits[end : end + 1].isdigit():
         end += 1

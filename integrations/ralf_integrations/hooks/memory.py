@@ -52,8 +52,8 @@ def handed_over(session: Session, said: Answer) -> Answer:
         return said
     if not chosen.items or length(chosen.text) > room:
         return said
-    labels = tuple(item.id for item in chosen.items)
-    return replace(said, context=session.hand_more(said.context, "memory", chosen.text, labels))
+    text = "\n".join(filter(None, (said.context, chosen.text)))
+    return replace(said, context=text, what=said.what or "memory", labels=tuple(item.id for item in chosen.items))
 
 
 def _task_of(session: Session, context: RouteContext | None) -> str:

@@ -34,9 +34,7 @@ class Payload:
     prompt      prompt: what was typed
     trigger     compactions: manual or auto
     summary     after-compaction: what the client's window now begins with
-    reason      session-end: as the client says
     agent       of whom this is, where it is not the session itself: a subagent, or the compaction
-    again       stopped: whether the agent goes on because a hook has stopped it before
     """
 
     client: str
@@ -49,9 +47,7 @@ class Payload:
     prompt: str = ""
     trigger: str = ""
     summary: str = ""
-    reason: str = ""
     agent: str = ""
-    again: bool = False
 
     @property
     def sender(self) -> Client:
@@ -94,9 +90,7 @@ def parse(name: str, data: bytes, client: str) -> Payload | None:
         prompt=prompt,
         trigger=_text(tree, "trigger"),
         summary=summary,
-        reason=_text(tree, "reason"),
         agent=agent,
-        again=tree.get("stop_hook_active") is True,
     )
 
 
@@ -127,6 +121,7 @@ class Answer:
     """What a hook has to say; all of it "" for nothing.
 
     context   for the model, at most LIMIT characters (`fitted`)
+    what      that is, and `labels`, the items of a memory in it: as in `session_registry.Handed`
     notice    one line for the person; what it quotes is cleaned and cut when it is written
     steering  what the client's own summary of its window is to keep; taken before a compaction, by a client that
               `takes_steering`
@@ -135,6 +130,8 @@ class Answer:
     context: str = ""
     notice: str = ""
     steering: str = ""
+    what: str = ""
+    labels: tuple[str, ...] = ()
 
 
 def takes_context(payload: Payload) -> bool:

@@ -38,7 +38,6 @@ SECONDS = 2.0
 """Of work on what dead sessions have left, for which one that starts waits."""
 
 _PATIENCE = 8.0  # seconds that it waits for that at the most, where the machine has more to do
-
 _LEAST = 0.5  # seconds without which none is begun
 _MOST_TRIED = 3  # of sessions that may have left nothing
 _MOST_TOLD = 4  # routes that are offered in words
@@ -64,14 +63,35 @@ def catch_up(project: Project, route: str, but: str, *, deadline: float = 0.0) -
             size = Path(found.transcript).stat().st_size if found.transcript else 0
             if size in (0, found.taken, offsets.ingest_offset(project, route, found.session).position.byte):
                 continue  # one that has become shorter was replaced
-            seconds = deadline - time.monotonic()
-            if seconds < _LEAST or not _is_its_log(found) or not _take(project, found, seconds):
+            if not _take(project, found, deadline - time.monotonic()):
                 left.append(found)
                 continue
         except (RalfError, OSError):  # what is wrong with it is no business of a session that begins
             continue
         session_registry.save(project, replace(found, taken=size))
     return left
+
+
+def _take(project: Project, found: KnownSession, seconds: float) -> bool:
+    """Take in what a dead session has left, where that takes no longer; not of a log that is another's by now."""
+    source = open_transcript(Path(found.transcript))
+    if seconds < _LEAST or source.session != found.session or source.format == "text":
+        return False
+    new = source.size() - checkpoints.ingest_offset(project, found.route, found.session, source).position.byte
+    if new > seconds * checkpoints.BYTES_PER_SECOND:
+        return False
+    child = checkpoints.spawn(project, found.route, found.session, "", "session-end", [source.path], quiet=True)
+    return environment.status_within(child, _PATIENCE) == 0
+
+
+def _over(project: Project, but: str) -> list[KnownSession]:
+    """The sessions that are over, but one, the one seen last first."""
+    found = (one for one in session_registry.all_sessions(project) if one.session != but)
+    over = [one for one in found if cleaning.is_valid(one.route) and not session_registry.is_live(one)]
+    return sorted(over, key=lambda one: -one.seen)
+
+
+# ---- what is unfinished here ----
 
 
 class Unfinished(NamedTuple):
@@ -81,6 +101,24 @@ class Unfinished(NamedTuple):
 
     session: KnownSession
     context: RouteContext | None
+
+    @property
+    def ended(self) -> str:
+        """How and when its session ended, in words; for a file that no session wrote, when that was written."""
+        one = self.session
+        how = "written" if not one.session else "ended" if one.ended else "was interrupted"
+        return f"{how} {age(one.seen)}"
+
+    @property
+    def last_words(self) -> str:
+        """What the person has said last of it, in quotes; "" for nothing."""
+        said = (self.context.active_work.last_request or self.context.goal) if self.context is not None else ""
+        return f"“{trimmed(one_line(said), _LONGEST_WORDS)}”" if said else ""
+
+    @property
+    def named(self) -> str:
+        """Its route, and what is known of it, in words."""
+        return f"{self.session.route} ({', '.join(filter(None, (self.ended, self.last_words)))})"
 
 
 def unfinished(session: Session) -> list[Unfinished]:
@@ -116,29 +154,34 @@ def unfinished_line(session: Session, found: Sequence[Unfinished]) -> str:
     first = next((one for one in found if one.context is not None), None)
     if first is None:
         return ""
-    found = [first, *(one for one in found if one is not first)]
-    words = [f"Its last request: {_last_words(first)}." if _last_words(first) else "", *about(found)]
+    words = [f"Its last request: {first.last_words}."] if first.last_words else []
+    words += about([first, *(one for one in found if one is not first)])
     words.append("To go on with one of them, read it before you do anything else: then it is this session's route.")
     return line(session, first.session.route, said=words)
 
 
 def about(found: Sequence[Unfinished]) -> list[str]:
     """What is to be said of unfinished work, of which the first is gone on with or told of."""
-    return [last_session_text(found[0].session), _others_text(found[1:])]
+    others = ", ".join(one.named for one in found[1:])
+    more = f"Other unfinished work: {others}; `ralf show ROUTE --brief`." if others else ""
+    return [last_session_text(found[0].session), more]
 
 
-def _others_text(found: Sequence[Unfinished]) -> str:
-    routes = [
-        f"{one.session.route} ({', '.join(filter(None, (_how_it_ended(one.session), _last_words(one))))})"
-        for one in found
-    ]
-    return f"Other unfinished work: {', '.join(routes)}; `ralf show ROUTE --brief`." if routes else ""
+def last_session_text(found: KnownSession) -> str:
+    """A session that is over, and what its route went on from, in words."""
+    if not found.session:
+        return f"Its file was written {age(found.seen)}."
+    before = [route for route in (*dict(found.routes), *found.briefed) if route != found.route]
+    origin = f" It went on from {before[-1]}: `ralf show {before[-1]} --brief`." if before else ""
+    return f"Its last session {Unfinished(found, None).ended}.{origin}"
 
 
-def _last_words(one: Unfinished) -> str:
-    """What the person has said last of it, in quotes."""
-    said = (one.context.active_work.last_request or one.context.goal) if one.context is not None else ""
-    return f"“{trimmed(one_line(said), _LONGEST_WORDS)}”" if said else ""
+def untaken_text(left: list[KnownSession]) -> str:
+    """What could not be taken of dead sessions, in words; "" for nothing."""
+    if not left:
+        return ""
+    what = "A session of it" if len(left) == 1 else f"{len(left)} sessions of it"
+    return f"{what} left work that is in no checkpoint yet: `ralf checkpoint {left[0].route}` takes it in."
 
 
 def _left_here(session: Session) -> list[KnownSession]:
@@ -174,7 +217,7 @@ def _files_here(session: Session, here: Path, known: Container[str]) -> list[Kno
     """
     if here != _place(session, str(session.project.folder)):
         return []
-    files = {}
+    files: dict[str, float] = {}
     for route in routing.names_of(session.project):
         if route not in known:
             with suppress(OSError):
@@ -183,11 +226,8 @@ def _files_here(session: Session, here: Path, known: Container[str]) -> list[Kno
     for route in sorted(files, key=lambda route: -files[route])[:_MOST_TRIED]:
         with suppress(RalfError, OSError):
             context = context_of(session.project, route)
-            if (
-                context is not None
-                and context.active_work.work_status == "in_progress"
-                and not any(entry.session for entry in context.checkpoint_history)
-            ):
+            is_open = context is not None and context.active_work.work_status == "in_progress"
+            if is_open and context is not None and not any(entry.session for entry in context.checkpoint_history):
                 found.append(KnownSession("", route=route, worktree=session.worktree, seen=files[route]))
     return found
 
@@ -199,60 +239,6 @@ def _place(session: Session, folder: str) -> Path:
         return top
     root = Path(os.path.realpath(session.project.root))
     return root if path.is_relative_to(root) else path
-
-
-def last_session_text(found: KnownSession) -> str:
-    """A session that is over, in words."""
-    if not found.session:
-        return f"Its file was written {age(found.seen)}."
-    return f"Its last session {_how_it_ended(found)}.{_origin_text(found)}"
-
-
-def _how_it_ended(found: KnownSession) -> str:
-    if not found.session:
-        return f"written {age(found.seen)}"
-    return f"{'ended' if found.ended else 'was interrupted'} {age(found.seen)}"
-
-
-def _origin_text(found: KnownSession) -> str:
-    """What the route of a session went on from, in words."""
-    before = [route for route in (*found.routes, *found.briefed) if route != found.route]
-    return f" It went on from {before[-1]}: `ralf show {before[-1]} --brief`." if before else ""
-
-
-def untaken_text(left: list[KnownSession]) -> str:
-    """What could not be taken of dead sessions, in words; "" for nothing."""
-    if not left:
-        return ""
-    what = "A session of it" if len(left) == 1 else f"{len(left)} sessions of it"
-    return f"{what} left work that is in no checkpoint yet: `ralf checkpoint {left[0].route}` takes it in."
-
-
-def _over(project: Project, but: str) -> list[KnownSession]:
-    """The sessions that are over, but one, the one seen last first."""
-    found = [
-        one
-        for one in session_registry.all_sessions(project)
-        if one.session != but and cleaning.is_valid(one.route) and not session_registry.is_live(one)
-    ]
-    return sorted(found, key=lambda one: -one.seen)
-
-
-def _is_its_log(found: KnownSession) -> bool:
-    """Whether a transcript is what it is remembered to be."""
-    source = open_transcript(Path(found.transcript))
-    return source.session == found.session and source.format != "text"
-
-
-def _take(project: Project, found: KnownSession, seconds: float) -> bool:
-    transcript = Path(found.transcript)
-    with suppress(FileNotFoundError):
-        return checkpoints.wait_for(
-            *(project, found.route, transcript, found.session, "session-end", seconds),
-            patience=_PATIENCE,
-            quiet=True,
-        )
-    return False
 
 
 # ---- forks: a log that begins with all that another session has said ----
@@ -282,8 +268,7 @@ def find_origin(session: Session) -> None:
     session.note(forked="")
     if origin is None:
         return
-    begins = _copied(source.path, known.forked.encode())
-    session.note(origin=origin.session, begins=begins)
+    session.note(origin=origin.session, begins=_copied(source.path, known.forked.encode()))
     session_registry.save(session.project, session.known)  # before anybody takes a part of it
     if not session.has_route and (route := prompt_intent.route_of_ended(session.project, origin)):
         session.use(route, routing.FORKED)
@@ -292,10 +277,10 @@ def find_origin(session: Session) -> None:
 
 def _fork_origin(session: Session, source: Transcript) -> KnownSession | None:
     wanted = _first_events(source)
-    others = (one for one in session_registry.all_sessions(session.project) if one.session != session.payload.session)
-    for one in islice(sorted(others, key=lambda one: -one.seen), _MOST_LOOKED_AT):
+    for one in sorted(session_registry.all_sessions(session.project), key=lambda one: -one.seen)[:_MOST_LOOKED_AT]:
         with suppress(RalfError, OSError):
-            if one.transcript and not wanted.isdisjoint(_first_events(open_transcript(Path(one.transcript)))):
+            is_other = bool(one.transcript) and one.session != session.payload.session
+            if is_other and not wanted.isdisjoint(_first_events(open_transcript(Path(one.transcript)))):
                 return one
     return None
 
@@ -331,9 +316,8 @@ def catch_up_runs(session: Session) -> None:
     """Take into the session's route what earlier runs of it have left: those that were killed have told nobody. What is
     wrong with one of their folders is no business of a session that begins.
     """
-    if not session.project.run:
-        return
-    _take_runs(session, lambda runs: runs.earlier_folders(session.project, session.route), "run-ended")
+    if session.project.run:
+        _take_runs(session, lambda runs: runs.earlier_folders(session.project, session.route), "run-ended")
 
 
 def note_run(session: Session) -> None:

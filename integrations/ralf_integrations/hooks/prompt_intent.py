@@ -7,7 +7,6 @@ prompt: every other wish to go on is understood by the agent, which is told what
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -133,8 +132,7 @@ class _Names:
     """The names and ids of all routes, to look words up in."""
 
     def __init__(self, routes: Sequence[str], ids: Ids) -> None:
-        self._all = frozenset(routes)
-        self._ids = ids
+        self._all, self._ids = frozenset(routes), ids
         self._folded: dict[str, list[str]] = {}
         for route in routes:
             self._folded.setdefault(route.casefold(), []).append(route)
@@ -159,38 +157,26 @@ class _Names:
 
 def _named(text: str, names: _Names) -> str:
     """The one route that a prompt names, or has an id of; "" for none, and for several. One that begins with an id and
-    a colon names no other.
+    a colon names no other; a plain word is a name only in backticks, or as whole prompt.
     """
-    if head := _HEADED.match(text):
-        return names.exact(head[1]) or _only(names.of_id(head[1]))
     found: set[str] = set()
-    for token in _TOKEN.finditer(text):
-        if _touches(token, text):
-            continue
-        if (route := names.exact(token[0])) and _means(route, token, text):
-            found.add(route)
-        elif not route:
-            found.update(names.of_id(token[0]))
-    return _only(found)
+    if head := _HEADED.match(text):
+        found.update([route] if (route := names.exact(head[1])) else names.of_id(head[1]))
+    else:
+        for token in _TOKEN.finditer(text):
+            before, after = text[max(0, token.start() - 1) : token.start()], text[token.end() : token.end() + 1]
+            if not (route := names.exact(token[0])):
+                found.update(() if _touches(before, after) else names.of_id(token[0]))
+            elif _SHAPE.search(route) or before == after == "`" or text.strip(_MARKS) == token[0]:
+                found.update(() if _touches(before, after) else [route])
+    return found.pop() if len(found) == 1 else ""
 
 
-def _only(routes: Collection[str]) -> str:
-    return next(iter(routes)) if len(routes) == 1 else ""
-
-
-def _means(route: str, token: re.Match[str], text: str) -> bool:
-    """Whether a token that is a route's name is meant as one: a plain word only in backticks, or as whole prompt."""
-    in_ticks = text[token.start() - 1 : token.start()] == "`" == text[token.end() : token.end() + 1]
-    return bool(_SHAPE.search(route)) or in_ticks or text.strip(_MARKS) == token[0]
-
-
-def _touches(token: re.Match[str], text: str) -> bool:
-    """Whether a token is part of a longer word, an address or an option."""
-    before, after = text[max(0, token.start() - 1) : token.start()], text[token.end() : token.end() + 1]
+def _touches(before: str, after: str) -> bool:
+    """Whether what stands between two characters is part of a longer word, an address or an option."""
     joined = (one for one in (before, after) if one.isalnum() or one == "_")
-    if any(not _UNSPACED.match(one) for one in joined):
-        return True
-    return before in _BEFORE_PATHS or after in _AFTER_PATHS
+    is_joined = any(not _UNSPACED.match(one) for one in joined)
+    return is_joined or before in _BEFORE_PATHS or after in _AFTER_PATHS
 
 
 # ---- the route of a session that has none ----

@@ -19,7 +19,7 @@ from ralf.routing import Choice
 from ralf.text import tokens
 from ralf.transcripts.reader import Transcript, open_transcript
 from ralf_integrations.hooks import session_registry
-from ralf_integrations.hooks.messages import Payload
+from ralf_integrations.hooks.messages import Answer, Payload
 
 _START = 80  # characters of a text by which it is looked for
 
@@ -119,33 +119,25 @@ class Session:
         """Change what the next hook will know of the session; fields of `KnownSession`."""
         self.__dict__["known"] = replace(self.known, **changes)
 
-    def hand(self, what: str, text: str, labels: tuple[str, ...] = ()) -> str:
-        """The text itself, noted as handed over by this event, so that its arrival can be confirmed (`receipts`); ""
-        is not noted.
-
-        labels  of the items of a memory in it
-        """
-        if text:
-            digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-            at = 0
-            if self.payload.transcript is not None:
-                with suppress(OSError):
-                    at = self.payload.transcript.stat().st_size
-            handed = session_registry.Handed(
-                self.payload.name, what, digest, len(text), text[:_START], at, labels, int(time.time())
-            )
-            self.note(handed=self.known.with_handed(handed).handed, cost=self.known.cost + tokens.estimate(text))
-        return text
-
-    def hand_more(self, text: str, what: str, more: str, labels: tuple[str, ...] = ()) -> str:
-        """Another text behind one that this event has handed over, "" for none: both as one, for a receipt is for all
-        that an answer holds.
-        """
-        if text:
-            *before, last = self.known.handed
-            what, more = last.what, f"{text}\n{more}"
-            self.note(handed=tuple(before), cost=self.known.cost - tokens.estimate(text))
-        return self.hand(what, more, labels)
+    def hand(self, said: Answer) -> None:
+        """Note what an answer hands the model by this event, so that its arrival can be confirmed (`receipts`)."""
+        text, at = said.context, 0
+        if not text:
+            return
+        if self.payload.transcript is not None:
+            with suppress(OSError):
+                at = self.payload.transcript.stat().st_size
+        handed = session_registry.Handed(
+            event=self.payload.name,
+            what=said.what,
+            digest=hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
+            size=len(text),
+            start=text[:_START],
+            at=at,
+            labels=said.labels,
+            when=int(time.time()),
+        )
+        self.note(handed=self.known.with_handed(handed).handed, cost=self.known.cost + tokens.estimate(text))
 
     @property
     def worktree(self) -> str:

@@ -1,6 +1,6 @@
-"""The registry of sessions that hooks have seen, one small file each in the cache, for the next hook, `health` and the
-next session; and whether a session's client still runs. Losing it loses no checkpoint: transcripts and the journal say
-what is missing.
+"""What hooks have left of each session, one small file each in the cache, for the next hook, for `health` and the next
+session; and whether a session's client still runs. Losing it loses no checkpoint: transcripts and the journal say what
+is missing.
 """
 
 from __future__ import annotations
@@ -8,25 +8,24 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from ralf.errors import Busy
 from ralf.project import Project
 from ralf.route import offsets
-from ralf.storage import durable
+from ralf.storage import durable, locks
 from ralf.storage.files import content_of
-from ralf.text import cleaning
+from ralf.text import cleaning, digests
 from ralf.transcripts.reader import is_own_log
 from ralf_integrations.client import Client
 
 _MOST_HANDED = 64
 _UNTOLD = 3_600  # seconds
 _END_OF_TIME = 2**36  # seconds since 1970 that a date can still tell
-_PATHS = ("transcript", "worktree")
-_PLAIN = {"str": str, "int": int, "bool": bool}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +40,11 @@ class Handed:
     when    seconds since 1970, 0 where unknown: for people only
     """
 
-    event: str
-    what: str
-    digest: str
-    size: int
-    start: str
+    event: str = ""
+    what: str = ""
+    digest: str = ""
+    size: int = 0
+    start: str = ""
     at: int = 0
     labels: tuple[str, ...] = ()
     when: int = 0
@@ -63,11 +62,11 @@ class KnownSession:
     pid, born   the client's process, and when that began (`/proc/PID/stat`, clock ticks); 0 where unknown
     machine     of that process, "" where unknown
     seen        when a hook called last, seconds since 1970: for people, and for telling silence; order is never by it
-    told        percent of its window at which its agent was asked to hand over, 0 where that was emptied since
+    told        percent of its window at which its agent was asked to hand over, by whomever, 0 where that was emptied
+                since; `told_at`: bytes of the transcript then
     done        bytes of the transcript at which it was asked to hand over what a task that is done leaves behind
-    routes      those that it was on before, and that have a checkpoint of it
-    left        of these, the ones whose last checkpoint nobody has waited for: each with the byte of the transcript up
-                to which that has to go before another route takes anything
+    routes      those that it was on before, and that have a checkpoint of it: each with the byte of the transcript up
+                to which its last one has to go before another route takes anything
     window      size of the client's window in tokens, as far as a look has found it; 0 where unknown
     compacts    tokens in it at which the client compacted it by itself last, as it told; 0 where it has not
     briefed     routes whose brief it was handed since its window was last emptied
@@ -99,9 +98,9 @@ class KnownSession:
     machine: str = ""
     seen: float = 0.0
     told: int = 0
+    told_at: int = 0
     done: int = 0
-    routes: tuple[str, ...] = ()
-    left: tuple[tuple[str, int], ...] = ()
+    routes: tuple[tuple[str, int], ...] = ()
     window: int = 0
     compacts: int = 0
     briefed: tuple[str, ...] = ()
@@ -154,7 +153,7 @@ def worked_in(project: Project, route: str, run: str) -> bool:
 def cost(project: Project, route: str, own: KnownSession) -> int:
     """Returns the tokens that sessions on a route were handed, by estimate; `own`: one of them, as it is now."""
     others = (one for one in all_sessions(project) if one.session != own.session)
-    return sum(one.cost for one in (own, *others) if route == one.route or route in one.routes)
+    return sum(one.cost for one in (own, *others) if route in (one.route, *dict(one.routes)))
 
 
 def save(project: Project, known: KnownSession) -> None:
@@ -181,54 +180,63 @@ def drop_hint(project: Project, session: str) -> None:
         (folder(project) / f"{cleaning.slug(session)}.next").unlink()
 
 
+@contextmanager
+def alone(project: Project, session: str, seconds: float) -> Iterator[bool]:
+    """One at a time changes what is known of a session (and of few others: they share 256 locks); whether this one had
+    to wait. Who has waited for so many seconds goes on all the same: two at once are better than none.
+    """
+    name = digests.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:2]
+    path = project.folder / "locks" / "sessions" / f"{name}.lock"  # not where a route's would lie of that name
+    with ExitStack() as stack:
+        waited = False
+        try:
+            stack.enter_context(locks.locked(path, session, 0))
+        except OSError:  # nothing can be written here: what is kept can be handed over all the same
+            pass
+        except Busy:
+            waited = True
+            with suppress(Busy):
+                stack.enter_context(locks.locked(path, session, seconds))
+        yield waited
+
+
 def _path(project: Project, session: str) -> Path:
     return folder(project) / f"{cleaning.slug(session)}.json"
 
 
 def _read(path: Path) -> KnownSession | None:
+    """What a file says; None where it cannot be read, or makes no sense."""
     try:
-        tree = json.loads(content_of(path))
-        return _made(tree)
-    except (OSError, ValueError, TypeError, RecursionError, AttributeError):
+        found = _made(KnownSession, json.loads(content_of(path)), KnownSession(""))
+        if any(b"\0" in os.fsencode(one) for one in (found.transcript, found.worktree)):
+            return None
+        if not 0 <= found.seen < _END_OF_TIME:
+            return None
+        return found if is_own_log(found.transcript) else replace(found, transcript="")
+    except (OSError, ValueError, TypeError, LookupError, RecursionError, AttributeError):
         return None
 
 
-def _made(tree: dict[str, Any]) -> KnownSession:
-    """TypeError, or another of those above, for what is no such tree."""
-    values = _plain_fields(KnownSession, tree)
-    for name in _PATHS:
-        if b"\0" in os.fsencode(values.get(name, "")):  # UnicodeEncodeError for half a character
-            raise ValueError(name)
-    if not is_own_log(values.get("transcript", "")):
-        values["transcript"] = ""
-    for name in ("briefed", "routes", "ids"):
-        values[name] = tuple(str(one) for one in values.get(name, ()))
-    values["left"] = tuple((str(route), int(byte)) for route, byte in values.get("left", ()))
-    byte, line = map(int, values.get("begins", (0, 0)))
-    values["begins"] = (max(0, byte), max(0, line))
-    values["seen"] = float(values.get("seen", 0.0))
-    if not 0 <= values["seen"] < _END_OF_TIME:
-        raise ValueError("seen")
-    values["handed"] = tuple(_handed(one) for one in values.get("handed", ()))
-    return KnownSession(**values)
+_Made = TypeVar("_Made", Handed, KnownSession)
+_ITEMS: dict[str, Callable[[Any], Any]] = {
+    "handed": lambda one: _made(Handed, one, Handed()),
+    "routes": lambda one: (str(one[0]), int(one[1])),
+    "begins": lambda one: max(0, int(one)),
+}
 
 
-def _handed(tree: dict[str, Any]) -> Handed:
-    values = _plain_fields(Handed, tree)
-    return Handed(**values | {"labels": tuple(str(label) for label in values.get("labels", ()))})
-
-
-def _plain_fields(cls: type[Any], tree: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a dataclass that a tree holds; an error for text, a flag or a number of another type than its, and
-    for a negative number.
-    """
-    kinds = {field.name: _PLAIN.get(str(field.type)) for field in fields(cls)}
-    values = {name: tree[name] for name in kinds if name in tree}
-    for name, value in values.items():
-        kind = kinds[name]
-        if kind is not None and (type(value) is not kind or (kind is int and tree[name] < 0)):
-            raise TypeError(name)
-    return values
+def _made(kind: type[_Made], tree: Mapping[str, Any], empty: _Made) -> _Made:
+    """The fields that a tree has of those that there are; TypeError for one of another type, and a negative number."""
+    values: dict[str, Any] = {}
+    for field in fields(kind):
+        if field.name in tree:
+            value, usual = tree[field.name], type(getattr(empty, field.name))
+            if usual is tuple:
+                value = tuple(map(_ITEMS.get(field.name, str), value))
+            elif type(value) is not usual or (usual is int and value < 0):
+                raise TypeError(field.name)
+            values[field.name] = value
+    return kind(**values)
 
 
 # ---- the process of a client: a number alone may be another process's by now ----

@@ -19,14 +19,13 @@ from typing import NamedTuple
 
 from ralf.checkpointing.due import BudgetWatcher
 from ralf.config import Config
-from ralf.errors import RalfError, TranscriptChanged
+from ralf.errors import RalfError
 from ralf.project import Project
 from ralf.route import offsets
 from ralf.route.offsets import IngestOffset
 from ralf.storage.files import content_of, open_single_link
 from ralf.text import cleaning
 from ralf.transcripts.events import Position
-from ralf.transcripts.lines import open_regular
 from ralf.transcripts.reader import Transcript, counted
 from ralf_integrations.client import Client
 from ralf_integrations.hooks import growth
@@ -47,6 +46,9 @@ _LOOK_BACK = (64 << 10, 1 << 20, 8 << 20)
 IN_LINES = ("claude-code", "codex", "gemini", "opencode")
 """Formats of transcripts whose records are lines."""
 
+MOST_READ = 2 << 20
+"""Bytes behind the last checkpoint that a hook reads while the client waits: some tenths of a second."""
+
 _ONE_AT_A_TIME = 1 << 20  # characters, so that the list of pieces of a long text is never held whole
 
 
@@ -61,9 +63,8 @@ class Look(NamedTuple):
     size       bytes of the transcript that were looked at, up to a record that waits for the next one
     scale      tokens for each estimated one, None where they were not counted, or are too few
     compacted  tokens in the window at which the client compacted it by itself last, 0 where nobody has told
-    reserve    tokens at the window's end that the client keeps free
+    compacts   those at which it will compact it by itself, as far as that is known: its size where nobody knows
     format     of the transcript
-    wished     percent of the window at which a person has the client compact, 100 for as it does by itself
     armed      the mark at which a checkpoint is due has not been reached yet, or the window was emptied since
     """
 
@@ -75,20 +76,9 @@ class Look(NamedTuple):
     size: int
     scale: float | None = None
     compacted: int = 0
-    reserve: int = 0
+    compacts: int = 0
     format: str = ""
-    wished: int = 100
     armed: bool = True
-
-    @property
-    def compacts(self) -> int:
-        """Tokens in the window at which the client will compact it by itself, as far as that is known: its size where
-        nobody knows, or where more are in it than that.
-        """
-        by_itself = min(self.window - self.reserve, self.wished * self.window // 100)
-        point = self.compacted or by_itself
-        least = min(self.window // 2, by_itself)
-        return point if least <= point <= self.window and (self.filled or 0) <= point else self.window
 
     @property
     def percent(self) -> float | None:
@@ -116,23 +106,15 @@ def look(
     TranscriptChanged where the transcript is another than the one that was taken; else as `Transcript.events`.
     """
     size = source.size()  # before the reading: what is written meanwhile is for the next look
-    if not offsets.is_unchanged(stand, source):
-        raise TranscriptChanged(
-            source.path,
-            "shrank or was replaced since the last checkpoint of its session",
-            f"ralf checkpoint ROUTE --transcript {source.path} --restart",
-        )
-    limits = settings.limits
-    before, told = _before(source, stand.position, BudgetWatcher(limits))
-    compacted = told or compacted
-    fixed = client.window()
-    window = before.capacity or fixed or max(known, settings.window)
+    offsets.check_unchanged(stand, source, "ROUTE")
+    before, told = _before(source, stand.position, BudgetWatcher(settings.limits))
+    compacted, fixed = told or compacted, client.window()
     watcher = BudgetWatcher(
-        limits,
+        settings.limits,
         stand.position,
         session=source.session,
         filled=before.filled,
-        capacity=window,
+        capacity=before.capacity or fixed or max(known, settings.window),
         open_tasks=before.open_tasks,
         finished=before.finished,
     )
@@ -143,42 +125,27 @@ def look(
         compacted = event.before or compacted
         guess = _estimate(counted(event))
         guessed += guess
-        if scale is None:
-            watcher.see(event, _count(event.text) if guess else 0)
-        else:
-            watcher.see(event, math.ceil(guess * scale))
-    if source.format in IN_LINES:
-        size = min(size, source.end.byte)
-    left = watcher.threshold - watcher.tokens
-    found = round(watcher.tokens / guessed, 3) if scale is None and guessed > _ENOUGH else None
+        watcher.see(event, math.ceil(guess * scale) if scale is not None else _count(event.text) if guess else 0)
     return Look(
-        watcher.due,
-        watcher.tokens,
-        max(0, left),
-        watcher.filled,
-        watcher.window,
-        size,
-        found,
-        compacted,
-        client.reserve,
-        source.format,
-        client.compacts_at(),
-        watcher.armed,
+        due=watcher.due,
+        tokens=watcher.tokens,
+        left=max(0, watcher.threshold - watcher.tokens),
+        filled=watcher.filled,
+        window=watcher.window,
+        size=min(size, source.end.byte) if source.format in IN_LINES else size,
+        scale=round(watcher.tokens / guessed, 3) if scale is None and guessed > _ENOUGH else None,
+        compacted=compacted,
+        compacts=_compacts(client, watcher.window, watcher.filled or 0, compacted),
+        format=source.format,
+        armed=watcher.armed,
     )
 
 
-_MOST_LINES = 10_000  # that a hook reads while the client waits: some tenths of a second
-
-
-def is_long(source: Transcript, position: Position) -> bool:
-    """Whether more lines of a log than a hook may read lie behind a place."""
-    left = _MOST_LINES
-    if source.format not in IN_LINES or source.size() - position.byte < left:
-        return False
-    with open_regular(source.path, position) as file:
-        while left > 0 and (part := file.read(1 << 20)):
-            left -= part.count(b"\n")
-    return left <= 0
+def _compacts(client: Client, window: int, filled: int, compacted: int) -> int:
+    """The tokens in a window at which the client will compact it; its size also where more are in it than that."""
+    by_itself = min(window - client.reserve, client.compacts_at() * window // _FULL)
+    point = compacted or by_itself
+    return point if max(filled, min(window // 2, by_itself)) <= point <= window else window
 
 
 def factor(scale: float) -> float:
@@ -192,7 +159,8 @@ def factor(scale: float) -> float:
 def _estimate(text: str) -> int:
     """The tokens of a text, by the estimate that `instant` has, too."""
     starts = range(0, len(text), _ONE_AT_A_TIME)
-    return sum(growth.estimate(text[start : start + _ONE_AT_A_TIME]) for start in starts)
+    parts = (text[start : start + _ONE_AT_A_TIME] for start in starts)
+    return sum(growth.estimate(part.encode("utf-8", "surrogatepass")) for part in parts)
 
 
 def _count(text: str) -> int:
@@ -246,7 +214,8 @@ def _line_start(source: Transcript, byte: int) -> Position:
 
 _FULL = 100
 
-_REARM = 10  # percent of the window by which it has to be emptied below a mark before that counts again
+REARM = 10
+"""Percent of the window by which it has to be emptied below a mark before that counts again."""
 
 _BEFORE_COMPACTION = 0.9  # of the tokens at which the client compacts the window by itself
 
@@ -261,40 +230,30 @@ def hand_over_mark(settings: Config, look: Look) -> int:
     return mark if mark < look.compacts else int(_BEFORE_COMPACTION * look.compacts)
 
 
-def is_full(settings: Config, look: Look) -> bool:
-    """Returns whether the window holds so much that its agent is to be asked."""
-    mark = hand_over_mark(settings, look)
-    return look.filled is not None and 0 < mark <= look.filled
-
-
 def told_since(settings: Config, look: Look, told: int) -> int:
     """Returns what counts as told of the window: 0 once it was emptied since."""
-    if look.filled is None or look.filled >= _rearmed(hand_over_mark(settings, look), look):
-        return told
-    return 0
+    is_low = look.filled is not None and look.filled < _rearmed(hand_over_mark(settings, look), look)
+    return 0 if is_low else told
+
+
+def is_full(settings: Config, look: Look) -> bool:
+    """Returns whether the window holds so much that its agent is to be asked."""
+    return look.filled is not None and 0 < hand_over_mark(settings, look) <= look.filled
 
 
 def _rearmed(mark: int, look: Look) -> int:
     """Returns the tokens in the window below which a mark counts again."""
-    return max(0, mark - _REARM * look.window // _FULL)
-
-
-def _next_marks(settings: Config, look: Look, told: int) -> tuple[int, int]:
-    """Returns the tokens in the window below which a mark that was reached counts again, and those at which the next
-    one is reached; 0 for none. Marks: the one at which a checkpoint is due, and the one at which the agent is asked.
-    """
-    checkpoint, hand_over = -(-settings.pressure * look.window // _FULL), hand_over_mark(settings, look)
-    reached = [mark for mark, is_armed in ((checkpoint, look.armed), (hand_over, not told)) if mark and not is_armed]
-    coming = [mark for mark, is_armed in ((checkpoint, look.armed), (hand_over, not told)) if mark and is_armed]
-    return max((_rearmed(mark, look) for mark in reached), default=0), min(coming, default=0)
+    return max(0, mark - REARM * look.window // _FULL)
 
 
 # ---- the hint for the fast path ----
 
-HINTS, HINT, VERSION = "/hooks/", ".next", "2"
+HINTS, HINT, VERSION = "/hooks/", ".next", "3"
 """The folder of hints in a project's cache, the end of their names, their format: `instant`, which imports nothing of
 ours, has the same.
 """
+
+_FORETOLD = ("claude-code", "codex")  # formats whose figures of the window `instant` knows
 
 SOON = 2 * growth.FEWEST
 """Bytes by which a transcript grows until a look sees whether the checkpoint that was started has been made."""
@@ -315,7 +274,6 @@ def write_hint(
     scale: float = 0.0,
     left: int = 0,
     filled: int = 0,
-    what: str = "",
     window: int = 0,
     off: bool = False,
 ) -> None:
@@ -329,7 +287,6 @@ def write_hint(
     scale  tokens for each estimated one in this session's texts, 0.0 where nobody has counted any
     left   tokens that may follow before anything falls due; 0: then only a look can tell
     filled  tokens in the client's window, 0 where unknown or where no mark is near enough to matter
-    what   the transcript's format; of one that is not among `growth.FORMATS` a look tells
     window  size of the client's window
     off    hooks do nothing in this project
     """
@@ -351,7 +308,6 @@ def write_hint(
         math.ceil(1000 * factor(scale)),
         left,
         filled,
-        growth.FORMATS.index(what) if what in growth.FORMATS else 0,
         window,
     )
     path = b"" if transcript is None else os.fsencode(transcript)
@@ -393,12 +349,15 @@ def write_next_hint(
     told   percent of the window at which its agent was asked to hand over, 0 where it was not
     scale  as for `write_hint`
     """
-    low, mark = _next_marks(settings, look, told)
+    checkpoint, hand_over = -(-settings.pressure * look.window // _FULL), hand_over_mark(settings, look)
+    marks = [(mark, armed) for mark, armed in ((checkpoint, look.armed), (hand_over, not told)) if mark]
+    low = max((_rearmed(mark, look) for mark, armed in marks if not armed), default=0)
+    mark = min((mark for mark, armed in marks if armed), default=0)
     until = look.size + (SOON if look.due else max(growth.FEWEST, int(growth.BYTES * look.left)))
     filled = (look.filled or 0) if 0 < mark <= look.compacts else 0
     if filled:
         until = min(until, look.size + max(growth.FEWEST, int(growth.BYTES * (mark - filled))))
-    left = 0 if look.due else look.left
+    left = 0 if look.due or look.format not in _FORETOLD else look.left
     if not told and is_full(settings, look):  # seen first where nobody can ask the agent: the next hook does
         until, left = look.size, 0
     write_hint(
@@ -412,7 +371,6 @@ def write_next_hint(
         scale=scale,
         left=left,
         filled=filled,
-        what=look.format,
         window=look.window,
     )
 
