@@ -32,7 +32,7 @@ from ralf.text import tokens
 from ralf.transcripts.reader import open_transcript
 from ralf_integrations.blackbox5 import installing, loop
 from ralf_integrations.clients import installation
-from ralf_migrations.migrate import migrate
+from ralf_migrations.importing import migrate
 
 TITLE = "The proposal's own targets, on real runs"
 

@@ -27,7 +27,7 @@ def produce(rounds: int) -> list[Row]:
         root = Path(scratch)
         written = make(root, count)
         command = python(
-            f"from ralf_migrations.migrate import migrate\n"
+            f"from ralf_migrations.importing import migrate\n"
             f"report = migrate('run-folders', root={str(root)!r})\n"
             f"assert len(report.files) == {count}, len(report.files)\n"
             f"assert len(report.those('imported')) == {written}, len(report.those('imported'))\n"

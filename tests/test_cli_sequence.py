@@ -196,10 +196,10 @@ def test_a_list_of_beads_is_imported_once(root: Path) -> None:
     dry = ralf(root, "import", path, "--dry-run")
     assert (dry.status, outside(dry.out)) == (0, "")
     assert store.list_tasks(root=root).tasks == ()
-    assert ralf(root, "import", path, "--json").json()["added"] == 2
+    assert ralf(root, "import", path, "--json").json()["tasks"][0]["added"] == 2
     found = {state.task.title: state for state in store.list_tasks(root=root).tasks}
     assert found["Paint"].task.after == (found["Build"].task.id,)
-    again = ralf(root, "import", path, "--json").json()
+    (again,) = ralf(root, "import", path, "--json").json()["tasks"]
     assert (again["added"], again["unchanged"]) == (0, 2)
 
 

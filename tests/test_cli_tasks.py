@@ -442,7 +442,6 @@ def test_no_error_and_no_hint_prints_a_destructive_command(made: Path) -> None:
         ["task", "edit", "TASK-bad", "--title", "x"],
         ["task", "rm", "TASK-build"],
         ["plan", "--every", "0"],
-        ["import", "nothing.jsonl"],
     ):
         err = answered(storekit.PLAIN, made, *arguments).err
         assert not _DESTRUCTIVE.search(err.replace("'rm'", "")), err

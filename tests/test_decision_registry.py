@@ -9,7 +9,7 @@ import yaml
 
 from ralf.document.guarded_yaml import BadYaml
 from ralf_integrations.blackbox5.runs import registry
-from ralf_integrations.blackbox5.runs.written import decision_tree, statement_of
+from ralf_integrations.blackbox5.runs.decisions import decision_tree, statement_of
 
 REAL = Path(__file__).parents[2] / "shared" / "data" / "blackbox5" / "decision_registry"
 needs_real = pytest.mark.skipif(not REAL.is_dir(), reason="the real files of ../shared are not here")
@@ -52,7 +52,7 @@ metadata: {}
 def test_what_was_decided_is_what_the_selected_option_says() -> None:
     found = registry.read(OF_A_RUN)
     first, second = found.decisions
-    assert (found.run, found.task, len(found.decisions)) == ("run-7", "TASK-9", 2)
+    assert (found.task, len(found.decisions)) == ("TASK-9", 2)
     assert statement_of(first) == "Write stubs"
     assert first.alternatives == ("Write it all: large; late",)
     assert first.rationale == "a --- b\n---\nc"
@@ -63,21 +63,6 @@ def test_what_was_decided_is_what_the_selected_option_says() -> None:
     assert (tree["label"], tree["status"]) == ("runs/executor/run-7#DEC-7-002", "reversed")
 
 
-def test_an_entry_of_a_project_has_its_title_and_what_was_rejected() -> None:
-    text = (
-        "registry: {version: '1.0', total_decisions: 1}\ndecisions:\n- id: DEC-0001\n"
-        "  source_run: planner/run-1\n  title: Analysis Scope\n"
-        "  status: approved\n  rationale: Enough\n  tags: []\n  alternatives:\n"
-        "  - {option: Wait, outcome: 'rejected: late'}\n"
-        "  - {option: Ask, outcome: considered}\n  - {option: '**Selected:** it', outcome: considered}\n"
-        "  - {option: --, outcome: considered}\n"
-    )
-    (found,) = registry.read(text).decisions
-    assert (found.title, found.text, found.first_line, found.last_line) == ("Analysis Scope", "", 3, 13)
-    assert found.alternatives == ("Wait: rejected: late", "Ask")
-    assert found.fields == {"source_run": "planner/run-1"}
-
-
 @pytest.mark.parametrize(
     "text", ["decisions: []\n", "decisions:\n", "run:\n  loop: 3\ndecisions: []\nmetadata: {total_decisions: 9}\n"]
 )
@@ -85,21 +70,10 @@ def test_a_registry_without_decisions_has_none_whatever_it_counts(text: str) -> 
     assert registry.read(text).decisions == ()
 
 
-def test_marks_of_a_template_are_no_names() -> None:
-    found = registry.read('run_id: "RUN-ID-PLACEHOLDER"\ntask_id: "TASK-ID-PLACEHOLDER"\ndecisions: []\n')
-    assert (found.run, found.task) == ("", "")
-
-
 @pytest.mark.parametrize("text", ["a: [", "- 1\n", "decision: x\n", "decisions: text\n", "a: &x 1\ndecisions: [*x]\n"])
 def test_what_is_no_registry_is_refused(text: str) -> None:
     with pytest.raises(BadYaml):
         registry.read(text)
-
-
-def test_an_entry_that_says_nothing_is_counted_and_left_out() -> None:
-    found = registry.read("decisions:\n- text\n- {id: a}\n- {id: b, title: Real}\n")
-    assert [one.label for one in found.decisions] == ["b"]
-    assert found.strange == (1, 2)
 
 
 ENTRY = "id: DEC-1\n  title: Scope\n  rationale: enough of it\n"
@@ -181,7 +155,7 @@ def test_of_a_registry_with_an_entry_that_is_no_yaml_the_others_are_read() -> No
     found = registry.read(f"run_id: r-1\ndecisions:\n- {ENTRY}- id: [DEC-2\n- id: DEC-3\n  title: Gauges\n")
     assert [(one.label, one.first_line, one.last_line) for one in found.decisions] == [("DEC-1", 3, 5), ("DEC-3", 7, 8)]
     ((first, last, _),) = found.broken
-    assert (first, last, found.run) == (6, 6, "r-1")
+    assert (first, last, found.header) == (6, 6, {"run_id": "r-1"})
 
 
 def test_entries_that_stand_on_one_line_have_words_of_their_own() -> None:

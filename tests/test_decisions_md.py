@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from ralf_integrations.blackbox5.runs.decisionsmd import decisions_in
-from ralf_integrations.blackbox5.runs.written import WrittenDecision, decision_tree, statement_of
+from ralf_integrations.blackbox5.runs.decisions import WrittenDecision, decision_tree, decisions_in, statement_of
 
 REAL = Path(__file__).parents[2] / "shared" / "data" / "blackbox5"
 needs_real = pytest.mark.skipif(not REAL.is_dir(), reason="the real files of ../shared are not here")
@@ -99,21 +98,6 @@ def test_the_choice_stands_in_a_field_below_a_heading_or_is_the_next_line_or_bul
     found = only(f"## Decision 1: Indentation\n\n{choice}\n\n**Rationale:** Shorter.\n")
     assert statement_of(found) == "Indentation: Use tabs"
     assert found.rationale == "Shorter."
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "# D\n\n## [DEC-7] Storage\n\n**Decision:** Use SQLite\n**Rationale:** one file\n",
-        "# D\n\n## DEC-7\n\n**Title:** Storage\n**Decision:** Use SQLite\n**Rationale:** one file\n",
-        "# D\n\n## DEC-7: Storage\n\n**\U0001f4cc Decision:** Use SQLite\n**\U0001f4a1 Rationale:** one file\n",
-        "# DEC-7: Storage\n\n**Decision:** Use SQLite\n\n### Rationale\n\none file\n\n## DEC-8: Locks\n\n**Why:** x\n",
-        "## DEC-7: Storage\n\n__Decision:__ Use SQLite\n\n__Rationale:__ one file\n",
-    ],
-)
-def test_labels_titles_and_fields_may_be_marked_otherwise(text: str) -> None:
-    first = decisions_in(text)[0]
-    assert (first.label, statement_of(first), first.rationale) == ("DEC-7", "Storage: Use SQLite", "one file")
 
 
 def test_options_with_ids_are_joined_with_the_one_that_is_named() -> None:
@@ -245,12 +229,6 @@ def test_a_decision_that_is_struck_out_is_withdrawn() -> None:
     assert (found.title, decision_tree(found)["status"]) == ("Use X", "dropped")
 
 
-def test_a_selection_that_names_an_option_and_glosses_it_is_the_options_text() -> None:
-    options = "**Options Considered:**\n- **OPT-001**: Write it all\n- **OPT-002**: Write stubs first\n"
-    (found,) = decisions_in(f"## DEC-1: Scope\n\n{options}\n**Selected Option:** OPT-002 (stubs)\n")
-    assert (found.text, found.alternatives) == ("Write stubs first", ("Write it all",))
-
-
 def test_the_rows_of_a_table_are_decisions_where_nothing_else_is() -> None:
     text = (
         "# Decisions\n\n| ID | Decision | Choice | Rationale | Status |\n|----|---|---|---|---|\n"
@@ -298,20 +276,6 @@ def test_a_document_of_many_things_has_the_decisions_that_it_calls_so() -> None:
         ("D-6", "Count lines"),
         ("D-7", "MANDATED tests ✅"),
     ]
-
-
-def test_a_decision_tree_has_the_sessions_label_and_fields_unknown_to_the_model() -> None:
-    first = decisions_in(NUMBERED)[0]
-    assert decision_tree(first, "runs/executor/run-0007", origin="import") == {
-        "decision": "Storage of Sessions: SQLite in WAL mode",
-        "rationale": "- No service to run\n- A copy of the file is a backup",
-        "status": "active",
-        "alternatives": ["Redis - fast, one more service", "Memory only"],
-        "origin": "import",
-        "label": "runs/executor/run-0007#1",
-        "reversibility": "HIGH - the port stays",
-        "context": "Sessions have to survive a restart.",
-    }
 
 
 PIECES = (

@@ -10,8 +10,8 @@ import pytest
 
 from clocks import in_line, within
 from ralf.project import Project
-from ralf_migrations.migrate import SOURCES
-from ralf_migrations.reading import Unreadable
+from ralf_migrations.importing import SOURCES
+from ralf_migrations.reading import Tree, Unreadable
 
 PLACES = {
     "decisions-md": "DECISIONS.md",
@@ -31,7 +31,7 @@ def read(root: Path, source: str, text: str) -> float:
     path.write_text(text)
     begun = time.process_time()
     try:
-        for found in SOURCES[source].find(root, True, root / "none").paths:
+        for found in SOURCES[source].find(Tree(root, root / "none"), True):
             for part in SOURCES[source].read(Project(root), found)[1].parts:
                 list(part.transcript.events())
     except Unreadable:

@@ -241,15 +241,6 @@ def test_what_is_no_runs_folder_is_passed_by(project: Project, capfd: pytest.Cap
     assert capfd.readouterr().err == ""
 
 
-def test_skeletons_make_no_section(project: Project, capfd: pytest.CaptureFixture[str]) -> None:
-    for number in range(1, 4):
-        a_run(project, number)
-    text = started(project, a_run(project, 4), capfd)
-    assert "FILL_ME" not in text and "UNFILLED" not in text
-    route = storekit.route_file(project.root, TASK)
-    assert not route.exists() or "FILL_ME" not in route.read_text()
-
-
 @pytest.mark.parametrize("args", [["start", "--route", "../x"], ["end", "--route", "a/b"], ["checkpoint"]])
 def test_whatever_goes_wrong_the_loop_goes_on(
     project: Project, capfd: pytest.CaptureFixture[str], args: list[str]

@@ -72,6 +72,22 @@ def test_a_run_holds_its_task_as_long_as_its_loop_runs(project: Project, capfd: 
     assert store.get(TASK, root=project.root).claim == claim
 
 
+def test_a_run_is_told_its_tasks_title_and_objective(project: Project, capfd: pytest.CaptureFixture[str]) -> None:
+    text = begun(project, a_run(project, 1), capfd)
+    assert "Carry the tide table over" in text and "Every harbour has its levels." in text
+    assert text.startswith("<!-- ralf:context ")  # as data
+
+
+def test_a_run_that_never_ended_is_no_other_agent_to_the_next_one_of_its_loop(
+    project: Project, capfd: pytest.CaptureFixture[str]
+) -> None:
+    begun(project, a_run(project, 1), capfd)
+    second = a_run(project, 2)
+    assert "another agent" not in begun(project, second, capfd)
+    state = ended(project, second, "COMPLETE")
+    assert (state.task.status, [one.outcome for one in state.attempts]) == ("completed", ["unfinished", "done"])
+
+
 @pytest.mark.ci
 def test_a_run_whose_task_another_agent_has_is_told_so_and_takes_nothing(
     project: Project, capfd: pytest.CaptureFixture[str]

@@ -20,7 +20,7 @@ import storekit
 from ralf.project import Project
 from ralf_integrations import doctor
 from ralf_integrations.blackbox5 import installing
-from ralf_integrations.clients import installation, interpreter
+from ralf_integrations.clients import installation
 from ralf_integrations.hooks import handover
 from ralf_integrations.hooks.messages import Payload
 from ralf_integrations.hooks.session import Session
@@ -202,20 +202,7 @@ def test_somebody_elses_script_is_not_written_over(root: Path, run: Run) -> None
     assert path.read_text() == "#!/bin/sh\necho mine\n"
 
 
-@pytest.mark.parametrize("option", ["--shared", "--existing"])
-def test_options_that_make_no_sense_are_refused(run: Run, option: str) -> None:
-    assert run("init", "--client", "ralf", option, "--yes").status == 2
-
-
 # ---- the launcher of the same name ----
-
-
-def test_the_launcher_of_the_same_name_is_told_from_this_command(tree: Path, tmp_path: Path) -> None:
-    assert interpreter.is_launcher(tree / "bin" / "ralf")
-    for text in ("#!/usr/bin/python3\nfrom ralf_cli.main import run\nrun()\n", "#!/bin/sh\necho other\n", "\x7fELF"):
-        (tmp_path / "ralf").write_text(text)
-        assert not interpreter.is_launcher(tmp_path / "ralf")
-    assert not interpreter.is_launcher(tmp_path / "missing")
 
 
 def test_init_and_doctor_report_a_launcher_of_another_program_and_never_start_it(
@@ -236,18 +223,6 @@ def commands(text: str) -> list[str]:
     """The commands that a text of ours names."""
     named = re.findall(r"`([^`]* (?:context|show) [^`]*)`|^hint: (.* (?:context|show) .*)$", text, re.M)
     return [re.sub(r"\b(?:WORDS|QUERY)\b", "table", a or b) for a, b in named]
-
-
-def test_init_and_doctor_say_where_this_command_hides_the_launcher(
-    root: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ours = tmp_path / "first" / "ralf"
-    ours.parent.mkdir()
-    ours.write_text("#!/usr/bin/python3\nfrom ralf_cli.main import run\nrun()\n")
-    ours.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{ours.parent}:{os.defpath}")
-    assert str(ours) in run("init", "--client", "ralf", "--yes").err
-    assert any(str(ours) in check.what for check in doctor.examine(Project(root)))
 
 
 def keep(root: Path, tokens: int) -> None:

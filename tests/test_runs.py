@@ -13,14 +13,11 @@ import hookkit
 import ralf
 from kit.git import git, repository
 from ralf import routing
-from ralf.checkpointing.flow import record_runs
 from ralf.facts import progress
 from ralf.maintenance.forget import forget
 from ralf.project import Project
 from ralf.storage.journal import runs_of
-from ralf.transcripts.notes import Notes, note
 from ralf_integrations.blackbox5 import client
-from ralf_integrations.blackbox5.runs.runfolder import reader
 from storekit import Cli, kept_bytes, records_of
 
 ROUTE = "TASK-7"
@@ -85,17 +82,6 @@ def test_each_run_counts_once_however_often_it_is_read_and_whatever_it_has_left(
     assert kept_bytes(tmp_path) == before
 
 
-@pytest.mark.ci
-def test_empty_runs_can_be_recorded_together_and_known_ones_are_left_out(tmp_path: Path) -> None:
-    folders = [run(tmp_path, number) for number in range(1, 30)]
-    take(tmp_path, folders[3])
-    for _ in range(2):
-        record_runs(ROUTE, [reader(folder, tmp_path) for folder in folders], root=tmp_path)
-    assert len(records_of(tmp_path, ROUTE)) == 2
-    work = ralf.get_context(ROUTE, root=tmp_path).active_work
-    assert (work.attempts, [one.number for one in work.last_runs]) == (29, [25, 26, 27, 28, 29])
-
-
 def test_a_run_whose_end_is_told_later_is_the_same_attempt(tmp_path: Path) -> None:
     take(tmp_path, run(tmp_path, 1), run(tmp_path, 2))
     work = take(tmp_path, run(tmp_path, 1, "BLOCKED", said="The gauge at the lock does not answer.")).active_work
@@ -141,19 +127,6 @@ def test_a_run_known_by_its_id_alone_is_that_of_the_folder_where_it_lies(
     assert Project(tmp_path).run == "run-9999"
     monkeypatch.setenv("RALF_RUN_ID", "../../etc")
     assert Project(tmp_path).run == "../../etc"  # a name; no path is made of it
-
-
-@pytest.mark.ci
-def test_documents_that_are_of_no_run_are_no_attempt(tmp_path: Path) -> None:
-    kept = Notes(tmp_path / "REGISTRY.md", "REGISTRY.md", [note("The gauge was bought in 1911.")], origin="import")
-    ralf.checkpoint(ROUTE, kept, root=tmp_path)
-    context = take(tmp_path, run(tmp_path, 1, "PARTIAL"))
-    assert context.active_work.attempts == 1
-    ralf.checkpoint("tide", kept, root=tmp_path)
-    for number in (1, 2):
-        log = session(tmp_path, f"s-{number}", f"The gauge says {number}.")
-        ralf.checkpoint("tide", log, root=tmp_path)
-        assert ralf.get_context("tide", root=tmp_path).active_work.attempts == (None, 2)[number - 1]
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
@@ -361,15 +334,6 @@ def test_a_killed_run_is_shown_with_its_own_last_words_not_those_of_the_run_befo
     first, second = ralf.get_context(ROUTE, root=tmp_path).active_work.last_runs
     assert "reads the harbour" in first.said
     assert "reads the harbour" not in second.said and second.said
-
-
-@pytest.mark.ci
-def test_runs_of_other_tasks_beside_ours_are_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    root = tmp_path / "project"
-    handingkit.project(root)
-    run(root, 1, "PARTIAL", task="TASK-8")
-    begin(root, run(root, 2), "s-1", monkeypatch)
-    assert routing.names_of(Project(root)) == [ROUTE]
 
 
 @pytest.mark.ci

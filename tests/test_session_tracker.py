@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ralf.errors import Damaged, UsageError
-from ralf_integrations.blackbox5.session_tracker import RecordsCheckpoints, record_checkpoint, record_on
+from ralf.errors import Damaged
+from ralf_integrations.blackbox5.session_tracker import RecordsCheckpoints, record_checkpoint
 
 RUN = "run-20260201_120000"
 TRACKED: dict[str, Any] = {
@@ -99,52 +99,30 @@ def test_of_many_at_once_none_is_lost(run: Path) -> None:
 class Theirs:
     """As their tracker keeps and saves what it knows."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.data: dict[str, Any] = {}
-        self.saved = 0
+    def __init__(self, file: Path) -> None:
+        self.file, self.data = file, dict[str, Any]()
 
     def _save(self) -> None:
-        self.saved += 1
-        (self.folder / "tracking.json").write_text(json.dumps(self.data))
+        self.file.write_text(json.dumps(self.data))
 
 
-class Tracker(RecordsCheckpoints, Theirs):
-    """Theirs, with one method more."""
-
-
-def test_an_existing_tracker_notes_checkpoints_with_its_own_save(run: Path) -> None:
-    tracker = Tracker(run)
-    assert not tracker.record_checkpoint("cp-001")
-    assert tracker.saved == 0
-    tracker.data = dict(TRACKED)
-    assert tracker.record_checkpoint("cp-001", "TASK-001")
-    assert record_on(tracker, "cp-002", route="TASK-001")
-    tracker._save()
-    tree = json.loads((run / "tracking.json").read_text())
-    assert told(tree) == [("cp-001", "TASK-001"), ("cp-002", "TASK-001")]
-
-
-class Proposed(RecordsCheckpoints):
+class Proposed:
     """The tracker as the proposal has it."""
 
     def __init__(self, file: Path) -> None:
-        self.file = file
-        self.run_data: dict[str, Any] = {}
+        self.file, self.run_data = file, dict[str, Any]()
 
     def _save_tracking(self) -> None:
         self.file.write_text(json.dumps(self.run_data))
 
 
-def test_a_tracker_of_the_proposals_shape_notes_checkpoints_too(run: Path) -> None:
-    tracker = Proposed(run / "tracking.json")
+@pytest.mark.parametrize(("kind", "held"), [(Theirs, "data"), (Proposed, "run_data")])
+def test_a_class_of_either_shape_gets_a_method_that_notes_checkpoints_with_its_own_save(
+    run: Path, kind: type, held: str
+) -> None:
+    tracker = type("Tracker", (RecordsCheckpoints, kind), {})(run / "tracking.json")
     assert not tracker.record_checkpoint("cp-001")
-    tracker.run_data = {key: value for key, value in TRACKED.items() if key != "run_id"}
+    setattr(tracker, held, dict(TRACKED))
     assert tracker.record_checkpoint("cp-001", "TASK-001")
     assert record_checkpoint(run / "tracking.json", "cp-002", route="TASK-001")
     assert told(json.loads((run / "tracking.json").read_text())) == [("cp-001", "TASK-001"), ("cp-002", "TASK-001")]
-
-
-def test_what_is_no_tracker_is_refused_and_not_passed_over_in_silence() -> None:
-    with pytest.raises(UsageError, match="object: is no session tracker: it has not `data` and `_save"):
-        record_on(object(), "cp-001")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sqlite3
-import subprocess
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,7 @@ from examples import examples
 from ralf.errors import Damaged, NotFound, RalfError, UsageError
 from ralf_migrations import aqua_tasks, task_kinds, task_lists
 from ralf_migrations.task_kinds import NoTaskList
-from ralf_migrations.task_lists import ImportedTask, read, read_lists
+from ralf_migrations.task_lists import ImportedTask, read_lists
 
 AQUA_SQL = """
 CREATE TABLE agents (id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, agent_type TEXT, role TEXT);
@@ -45,6 +43,11 @@ VALUES ('77aa88bb', 'Paint it', 'failed', '2026-03-01T08:04:00', '', 'no paint')
 INSERT INTO tasks (id, title, status, created_at, updated_at)
 VALUES ('99cc00dd', 'Gild it', 'abandoned', '2026-03-01T08:05:00', '');
 """
+
+
+def read(path: Path) -> list[ImportedTask]:
+    """The tasks of a list."""
+    return list(read_lists(path).tasks)
 
 
 def aqua_database(folder: Path, sql: str = AQUA_SQL) -> Path:
@@ -112,30 +115,12 @@ def test_what_a_running_aqua_has_only_in_its_write_ahead_log_is_read(tmp_path: P
         assert by_id(path)["55ee66ff"].title == "Rig it anew"
 
 
-def test_an_aqua_of_before_there_were_dependencies_is_read(tmp_path: Path) -> None:
-    path = aqua_database(
-        tmp_path, "CREATE TABLE tasks (id, title, status, created_at); INSERT INTO tasks VALUES (1,'a',0,0)"
-    )
-    assert [(one.origin_id, one.title, one.after) for one in read(path)] == [("1", "a", ())]
-
-
-def test_checkpoints_that_wait_for_each_other_end_the_search(tmp_path: Path) -> None:
-    path = aqua_database(tmp_path)
-    with closing(sqlite3.connect(path)) as db:
-        add = "INSERT INTO tasks (id, title, created_at, updated_at, tags, depends_on) VALUES (?, 'c', '', '', ?, ?)"
-        for one, other in (("k1", "k2"), ("k2", "k3"), ("k3", "k1")):
-            db.execute(add, (one, '["__checkpoint__"]', json.dumps([other, "11aa22bb"])))
-        db.execute("UPDATE tasks SET depends_on = '[\"k1\"]' WHERE id = '55ee66ff'")
-        db.commit()
-    assert by_id(path)["55ee66ff"].after == ("11aa22bb",)
-
-
 @pytest.mark.parametrize(
     ("sql", "what", "hint"),
     [
-        ("CREATE TABLE x (y)", "not Aqua's", "docs/task-import.md"),
+        ("CREATE TABLE x (y)", "not Aqua's", "docs/importing.md"),
         ("CREATE TABLE issues (id); CREATE TABLE dependencies (id)", "not Aqua's", "bd export"),
-        ("CREATE VIEW tasks AS SELECT 1 AS id, 2 AS title, 3 AS status", "not Aqua's", "docs/task-import.md"),
+        ("CREATE VIEW tasks AS SELECT 1 AS id, 2 AS title, 3 AS status", "not Aqua's", "docs/importing.md"),
     ],
 )
 def test_another_database_is_refused(tmp_path: Path, sql: str, what: str, hint: str) -> None:
@@ -144,14 +129,6 @@ def test_another_database_is_refused(tmp_path: Path, sql: str, what: str, hint: 
         read(path)
     assert str(caught.value).startswith(f"{path}: ")
     assert hint in caught.value.hint
-
-
-def test_a_damaged_database_is_said_to_be_damaged(tmp_path: Path) -> None:
-    path = aqua_database(tmp_path)
-    content = path.read_bytes()
-    path.write_bytes(content[: len(content) // 2])
-    with pytest.raises(Damaged):
-        read(path)
 
 
 @pytest.mark.ci
@@ -172,35 +149,6 @@ def test_a_forged_database_takes_neither_time_nor_room(tmp_path: Path, monkeypat
     monkeypatch.setattr(aqua_tasks, "_ROUNDS", 2)
     with pytest.raises(Damaged, match="interrupted"):
         read(tmp_path / "x")
-
-
-AQUA = os.environ.get("RALF_TEST_AQUA") or shutil.which("aqua")
-
-
-@pytest.mark.skipif(not AQUA, reason="aqua-coord is not here: RALF_TEST_AQUA=PATH of its command")
-def test_a_list_of_the_real_aqua_is_read_as_it_shows_it(tmp_path: Path) -> None:
-    def aqua(*arguments: str) -> None:
-        environment = {**os.environ, "AQUA_SESSION_ID": "one", "HOME": str(tmp_path)}
-        subprocess.run([str(AQUA), *arguments], cwd=tmp_path, env=environment, check=True, capture_output=True)
-
-    (tmp_path / ".git").mkdir()
-    aqua("init")
-    aqua("add", "Lay the keel", "-d", "Of oak.", "-p", "8", "-t", "hull")
-    aqua("add", "Plank it", "--after", "Lay the keel", "--context", "use oak")
-    aqua("add", "Rig it")
-    aqua("join", "-n", "worker-1")
-    aqua("claim")
-    aqua("progress", "halfway")
-    aqua("done", "--summary", "keel stands")
-    aqua("serialize")
-    found = {task.title: task for task in read(tmp_path)}
-    keel, plank, rig = found["Lay the keel"], found["Plank it"], found["Rig it"]
-    assert (keel.status, keel.summary, keel.priority, keel.tags) == ("completed", "keel stands", 8, ("hull",))
-    assert keel.created.startswith("20")
-    assert "use oak" in plank.text
-    first, second = (plank, rig) if plank.checkpoint else (rig, plank)
-    assert second.after == (first.origin_id,)
-    assert (first.checkpoint, second.checkpoint) == (True, False)
 
 
 # ---- beads ----
@@ -347,15 +295,6 @@ def test_of_several_lists_of_claude_code_one_has_to_be_named(tmp_path: Path) -> 
     assert str(tmp_path / "one") in caught.value.hint
 
 
-def test_an_empty_list_of_claude_code_is_a_list_and_a_half_written_task_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / ".highwatermark").write_text("3")
-    assert read(tmp_path) == []
-    claude_task(tmp_path, 1, "Keel")
-    (tmp_path / "2.json").write_text('{"id": "2", "subj')
-    with pytest.raises(Damaged, match=r"2\.json: line 1: not valid JSON"):
-        read(tmp_path)
-
-
 # ---- Task Master ----
 
 
@@ -400,14 +339,6 @@ def test_tasks_of_task_master_come_with_their_subtasks_of_all_tags(tmp_path: Pat
         assert len(read(folder)) == 6
 
 
-def test_the_older_form_of_task_master_is_the_tag_master(tmp_path: Path) -> None:
-    path = tree(
-        tmp_path / "tasks" / "tasks.json", {"meta": {}, "tasks": [{"id": 1, "title": "Keel", "status": "done"}]}
-    )
-    assert [one.origin_id for one in read(path)] == ["master/1"]
-    assert [one.origin_id for one in read(tmp_path)] == ["master/1"]
-
-
 # ---- prd.json ----
 
 
@@ -446,14 +377,6 @@ def test_stories_that_name_their_dependencies_wait_for_those_only(tmp_path: Path
         tmp_path / "prd.json", {"userStories": [story("a", 1), story("b", 2), story("c", 3, dependencies=["a"])]}
     )
     assert [(one.origin_id, one.after) for one in read(path)] == [("a", ()), ("b", ()), ("c", ("a",))]
-
-
-def test_a_bare_list_of_stories_is_a_prd_and_goes_from_the_top(tmp_path: Path) -> None:
-    path = tree(tmp_path / "x.json", [{"category": "ui", "description": "One", "steps": ["open"], "passes": False}] * 2)
-    assert [(one.origin_id, one.title, one.text, one.tags, one.after) for one in read(path)] == [
-        ("1", "One", "## Steps\n\n- open", ("ui",), ()),
-        ("2", "One", "## Steps\n\n- open", ("ui",), ("1",)),
-    ]
 
 
 # ---- ralph-orchestrator ----
@@ -553,13 +476,6 @@ def test_a_damaged_line_refuses_the_whole_list_and_is_named(tmp_path: Path, line
     assert "ralf import" in caught.value.hint
 
 
-def test_a_list_of_which_the_first_line_is_a_conflict_is_damaged(tmp_path: Path) -> None:
-    path = tmp_path / "issues.jsonl"
-    path.write_text(f"<<<<<<< HEAD\n{json.dumps(issue('bd-1'))}\n=======\n")
-    with pytest.raises(Damaged, match="line 1: a conflict that git has left"):
-        read(path)
-
-
 def test_what_is_not_there_or_no_file_is_an_error_that_names_it(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         read(tmp_path / "nothing")
@@ -606,19 +522,6 @@ def test_long_titles_texts_and_tags_are_cut_and_that_is_said(tmp_path: Path) -> 
     assert found.tasks[0].text == "t" * 1_000  # nothing of it is lost
     assert len(found.tasks[1].text) == 100_000
     assert ["bd-1" in note for note in found.notes] == [True, False]
-
-
-def test_what_cannot_be_seen_is_taken_out_of_every_field(tmp_path: Path) -> None:
-    bad = "a\x1b[31mb\x00c\u202ed\ud800"
-    path = lines(
-        tmp_path / "x.jsonl",
-        issue(f"bd-1{bad}", title=bad, description=bad, labels=[bad], close_reason=bad, status="closed"),
-    )
-    (one,) = read(path)
-    for value in (one.origin_id, one.title, one.text, one.tags[0], one.summary):
-        assert "\x1b" not in value
-        assert "\x00" not in value
-        value.encode()
 
 
 _JSON = st.recursive(

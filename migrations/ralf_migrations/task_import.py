@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass as mutable, field, replace
 from datetime import UTC, datetime
-from itertools import dropwhile
+from graphlib import CycleError, TopologicalSorter
+from heapq import heappop, heappush
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 from ralf.redact import redactor_for
@@ -46,6 +48,7 @@ _DEEPEST = 20  # parts of parts
 _ALPHABET = "0123456789bcdfghjkmnpqrstvwxyz"
 
 _SHOWN = 20  # tasks of a circle that are named
+_MOST_WORK, _LEAST_ROUNDS = 20_000_000, 20  # tasks and dependencies that are looked at for circles
 
 
 # ---- what an import comes to ----
@@ -230,14 +233,9 @@ class Plan:
     problems: list[str] = field(default_factory=list)
     more: int = 0
 
-    @property
-    def is_full(self) -> bool:
-        """Whether further problems are only counted."""
-        return len(self.problems) >= _MOST_PROBLEMS
-
     def problem(self, what: str) -> None:
         """Report what was left out."""
-        if self.is_full:
+        if len(self.problems) >= _MOST_PROBLEMS:
             self.more += 1
         else:
             self.problems.append(what)
@@ -283,36 +281,36 @@ class _Planner:
             number, digit = divmod(number, len(_ALPHABET))
             digits += _ALPHABET[digit]
         ids = [f"TASK-{digits[:length]}" for length in range(6, 21)]
-        return next(
-            one for one in ids if one not in used or (one in self.there and FROM not in self.there[one].task.extra)
-        )
+        lost = (one for one in ids if one not in used or (one in self.there and FROM not in self.there[one].task.extra))
+        return next(lost)
 
     def plan(self) -> Plan:
-        waits = self._waits()
-        for key in _in_order(waits):
+        waits, order = self._waits()
+        old = {id_: list(state.task.after) for id_, state in self.there.items()}
+        new = {self.ids[key]: [self.ids[one] for one in waits[key]] for key in order}
+        kept = {id_: list(after) for id_, after in new.items()}
+
+        def leave_out(circle: list[Edge]) -> list[Edge]:
+            """Of a circle of what the list says with what somebody has changed here, the list's part."""
+            bad = [(one, other) for one, other in circle if other in new.get(one, ()) and other not in old.get(one, ())]
+            for one, other in bad:
+                kept[one].remove(other)
+                key = next(key for key, id_ in self.ids.items() if id_ == one)
+                self.made.problem(f"{key}: waits for {other}: left out, it closes a circle with tasks here")
+            return bad
+
+        _in_order(
+            {**old, **{id_: [*dict.fromkeys((*after, *old.get(id_, ())))] for id_, after in new.items()}}, leave_out
+        )
+        for key in order:
             task, id_ = self.taken[key], self.ids[key]
             unmet = [one for one in self._keys(task) if one not in self.ids]
-            after = tuple(self.ids[one] for one in waits[key])
-            changes = _changes(task, after, unmet, self.there.get(id_), self.made)
-            if id_ not in self.there:
-                self.made.new.add(id_)
+            changes = _changes(task, tuple(new[id_]), unmet, self.there.get(id_), self.made)
+            if "after" in changes:
+                changes["after"] = tuple(kept[id_])
+            self.made.new |= {id_} - self.there.keys()
             self.made.steps.append(Step(task, id_, changes))
-        self._leave_out_circles_with_others()
         return self.made
-
-    def _leave_out_circles_with_others(self) -> None:
-        """What somebody has changed here may close a circle with what the list says: then the list's is left out."""
-        old = {id_: state.task.after for id_, state in self.there.items()}
-        new = {step.id: step.changes["after"] for step in self.made.steps if "after" in step.changes}
-        group = _groups(old | new)
-        for task, id_, changes in self.made.steps:
-            kept = set(old.get(id_, ()))
-            bad = [one for one in new.get(id_, ()) if one not in kept and group.get(one) == group[id_]]
-            if bad:
-                changes["after"] = tuple(one for one in changes["after"] if one not in bad)
-                self.made.problem(
-                    f"{task.key}: waits for {', '.join(bad)}: left out, it closes a circle with tasks here"
-                )
 
     # ---- what waits for what ----
 
@@ -320,26 +318,38 @@ class _Planner:
         keys = (f"{task.origin}:{one}" for one in task.after)
         return list(dict.fromkeys(self.now.get(key, key) for key in keys))
 
-    def _waits(self) -> dict[str, list[str]]:
-        """For each task the keys that it waits for: as it says there; its parts; what the whole that it is a part of
-        waits for. What cannot be found is reported, and so is what closes a circle; both are left out.
+    def _waits(self) -> tuple[dict[str, list[str]], list[str]]:
+        """For each task the keys that it waits for, and an order: as it says there; its parts; what the whole that it
+        is a part of waits for. What cannot be found is reported, and so is what closes a circle; both are left out.
         """
-        waits: dict[str, list[str]] = {}
+        said: dict[str, list[str]] = {}
         for key, task in self.taken.items():
-            waits[key] = []
+            said[key] = []
             for one in self._keys(task):
                 if one in self.ids and one not in self.gone:
-                    waits[key].append(one)
+                    said[key].append(one)
                 else:
                     what = "was deleted there" if one in self.gone else "is not in the list"
                     self.made.problem(f"{key}: waits for {one}, which {what}: left out")
-        self._cut_circles(waits)
-        derived = self._derived(waits)
-        group = _groups({key: [*waits[key], *derived.get(key, ())] for key in waits})
-        for key, more in derived.items():  # what closes a circle with what the list says does not count
-            fitting = (one for one in more if group.get(one, -1) != group[key])
-            waits[key] = list(dict.fromkeys([*waits[key], *fitting]))[:MAX_AFTER]
-        return waits
+        places = {key: place for place, key in enumerate(self.taken)}
+
+        def close(circle: list[Edge]) -> list[Edge]:
+            """The list's own last dependency of a circle, as seen from its first task."""
+            first = min(range(len(circle)), key=lambda place: places[circle[place][0]])
+            way = [*circle[first:], *circle[:first]]
+            key, other = way[-1]
+            keys = [one for one, _ in way]
+            keys = keys if len(keys) < _SHOWN else [*keys[: _SHOWN // 2], "…", *keys[1 - _SHOWN // 2 :]]
+            shown = " → ".join((*keys, other))
+            self.made.problem(f"{key}: waits for {other}: left out, it closes a circle: {shown}")
+            return [(key, other)]
+
+        _in_order(said, close)
+        derived = self._derived(said)
+        whole = {key: list(dict.fromkeys([*said[key], *derived.get(key, ())]))[:MAX_AFTER] for key in said}
+        # of what wholes and parts add, nothing counts that closes a circle
+        order = _in_order(whole, lambda circle: [(key, other) for key, other in circle if other not in said[key]])
+        return whole, [key for key in order if key in self.taken]
 
     def _derived(self, waits: Mapping[str, list[str]]) -> dict[str, list[str]]:
         """A whole waits for its parts, and a part for what the whole waits for, but for other parts."""
@@ -356,38 +366,16 @@ class _Planner:
         derived: dict[str, list[str]] = {}
         count = 0
         for key, parent in parents.items():
-            derived.setdefault(parent, []).append(key)
+            if key not in _above(parents, parent):
+                derived.setdefault(parent, []).append(key)
             for above in _above(parents, key):
                 count += len(outer[above])
-                if count > _MOST_DERIVED:
-                    break
-                derived.setdefault(key, []).extend(outer[above])
+                if count <= _MOST_DERIVED:
+                    derived.setdefault(key, []).extend(outer[above])
         if count > _MOST_DERIVED:
-            self.made.problem(
-                f"more than {_MOST_DERIVED:,} dependencies of wholes: not all of their parts wait for them"
-            )
+            what = f"more than {_MOST_DERIVED:,} dependencies of wholes: not all of their parts wait for them"
+            self.made.problem(what)
         return derived
-
-    def _cut_circles(self, waits: dict[str, list[str]]) -> None:
-        """Leave out each dependency that closes a circle, as seen from the first task of the list, and report it."""
-        done: set[str] = set()
-        for first in waits:
-            if first in done:
-                continue
-            way = {first: iter(list(waits[first]))}  # in order
-            while way:
-                key = next(reversed(way))
-                for other in way[key]:
-                    if other in way:
-                        circle = _circle(way, other) if not self.made.is_full else ""
-                        self.made.problem(f"{key}: waits for {other}: left out, it closes a circle: {circle}")
-                        waits[key].remove(other)
-                    elif other in waits and other not in done:
-                        way[other] = iter(list(waits[other]))
-                        break
-                else:
-                    done.add(key)
-                    way.popitem()
 
 
 def _above(parents: Mapping[str, str], key: str) -> list[str]:
@@ -399,62 +387,43 @@ def _above(parents: Mapping[str, str], key: str) -> list[str]:
     return found
 
 
-def _circle(way: Iterable[str], first: str) -> str:
-    """`A → B → A`, of a long one both ends."""
-    keys = [*dropwhile(lambda one: one != first, way), first]
-    if len(keys) > _SHOWN:
-        keys = [*keys[: _SHOWN // 2], "…", *keys[-_SHOWN // 2 :]]
-    return " → ".join(keys)
+Edge = tuple[str, str]
+"""Who waits, and for whom."""
 
 
-def _groups(edges: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """For each key the number of the group whose members all wait for each other (Tarjan)."""
-    index: dict[str, int] = {}
-    low: dict[str, int] = {}
-    group: dict[str, int] = {}
-    stack: list[str] = []
-    for first in edges:
-        if first in index:
-            continue
-        way = [(first, iter(edges[first]))]
-        index[first] = low[first] = len(index)
-        stack.append(first)
-        while way:
-            key, inner = way[-1]
-            for other in inner:
-                if other not in edges:
-                    continue
-                if other not in index:
-                    index[other] = low[other] = len(index)
-                    stack.append(other)
-                    way.append((other, iter(edges[other])))
-                    break
-                if other not in group:
-                    low[key] = min(low[key], index[other])
-            else:
-                way.pop()
-                if way:
-                    low[way[-1][0]] = min(low[way[-1][0]], low[key])
-                if low[key] == index[key]:
-                    while True:
-                        member = stack.pop()
-                        group[member] = index[key]
-                        if member == key:
-                            break
-    return group
+def _in_order(waits: dict[str, list[str]], leave_out: Callable[[list[Edge]], list[Edge]]) -> list[str]:
+    """The keys in their order, but each after those that it waits for.
 
+    leave_out  which edges of a circle are to go; [] for none: then the circle stays. `waits` is without them then
 
-def _in_order(waits: Mapping[str, list[str]]) -> list[str]:
-    """The keys in the order of the list, but each after those that it waits for; there is no circle any more."""
-    order: dict[str, None] = {}
-    for first in waits:
-        way = [first]
-        while way:
-            if missing := [one for one in waits[way[-1]] if one in waits and one not in order]:
-                way += reversed(missing)
-            else:
-                order[way.pop()] = None
-    return list(order)
+    In a list with so many circles that they cannot be looked at one by one, only what waits for an earlier task stays.
+    """
+    size = sum(map(len, waits.values())) + len(waits)
+    places = {key: place for place, key in enumerate(waits)}
+    for rounds in range(max(_LEAST_ROUNDS, _MOST_WORK // max(size, 1)), -1, -1):
+        sorter = TopologicalSorter(waits)
+        try:
+            sorter.prepare()
+            break
+        except CycleError as error:
+            keys = error.args[1]  # each of them is waited for by the next one
+            gone = leave_out([(key, other) for other, key in reversed(list(pairwise(keys)))]) if rounds else []
+            if rounds and not gone:
+                return list(waits)
+            for key, other in gone:
+                waits[key].remove(other)
+            if not rounds:
+                for key, others in waits.items():
+                    waits[key] = [other for other in others if places.get(other, -1) < places[key]]
+                return list(waits)
+    order: list[str] = []
+    ready: list[tuple[int, str]] = []
+    while sorter.is_active():
+        for key in sorter.get_ready():
+            heappush(ready, (places.get(key, -1), key))
+        order.append(heappop(ready)[1])
+        sorter.done(order[-1])
+    return order
 
 
 # ---- what changes ----
@@ -503,7 +472,7 @@ def _changes(
         whole = {**fields, **said, "created_by": task.created_by or BY, "extra": extra}
         return {name: value for name, value in whole.items() if value not in ("", (), False)}
     if state.is_foreign:
-        made.problem(f"{task.key}: {state.task.id} is not trusted yet: unchanged (see: ralf task trust)")
+        made.problem(f"{task.key}: {state.task.id} is not trusted yet: unchanged (see: ralf trust)")
         return {}
     here, base = state.task, _base(state.task)
     changes = {}

@@ -10,7 +10,6 @@ import codecs
 import json
 import os
 import shlex
-from collections.abc import Callable
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -26,10 +25,9 @@ MAX_BYTES = 64 << 20
 """Bytes of a list with one record on each line."""
 
 MAX_TREE = 16 << 20
-"""Bytes of a list that is one JSON value, which is read as a whole."""
+"""Characters of a list that is one JSON value, which is read as a whole."""
 
 MAX_LINE = 4 << 20
-
 MAX_FILES = 5_000
 """Files of a folder that are looked at."""
 
@@ -44,8 +42,10 @@ PLACES = (
 )
 """Where the tools keep their lists in a project."""
 
+_KINDS = "Aqua, beads, Claude Code, Task Master, prd.json, ralph-orchestrator"
+_TREES = ((task_kinds.is_prd, task_kinds.prd), (task_kinds.is_task_master, task_kinds.task_master))
+_RECORDS = ((task_kinds.is_ralph, task_kinds.ralph), (task_kinds.is_beads, task_kinds.beads))
 _SQLITE = b"SQLite format 3\0"
-
 _CONFLICT = ("<<<<<<<", "=======", ">>>>>>>")
 
 
@@ -62,11 +62,6 @@ class TaskLists:
     notes: tuple[str, ...] = ()
 
 
-def read(path: str | Path) -> list[ImportedTask]:
-    """The tasks of a list, in its order; see `read_lists`."""
-    return list(read_lists(path).tasks)
-
-
 def read_lists(path: str | Path) -> TaskLists:
     """Read a list, or all lists of a project's folder.
 
@@ -75,7 +70,15 @@ def read_lists(path: str | Path) -> TaskLists:
     """
     base = Path(path).expanduser()
     notes: list[str] = []
-    found = _read_folder(base, notes) if base.is_dir() else [_read_file(base)]
+    found: list[List] = []
+    for one in lists_of(base) if base.is_dir() else [base]:
+        try:
+            found.append(_read_file(one))
+        except NoTaskList as error:  # a file that only has the name of one
+            if not base.is_dir():
+                raise
+            notes.append(str(error))
+    found = found or [_claude_list(base)]
     return TaskLists(
         tuple(task for one in found for task in one.tasks),
         tuple(f"{one.origin}: {one.where}" for one in found),
@@ -86,67 +89,41 @@ def read_lists(path: str | Path) -> TaskLists:
 # ---- folders ----
 
 
-def _read_folder(base: Path, notes: list[str]) -> list[List]:
-    """All lists of a folder; a file that only has the name of one is noted."""
-    found = []
-    for path in _files(base):
-        try:
-            found.append(_read_file(path))
-        except NoTaskList as error:
-            notes.append(str(error))
-    return found or [_claude_list(base)]
-
-
-def _files(folder: Path) -> list[Path]:
+def lists_of(folder: Path) -> list[Path]:
     """The lists of a folder that may be a project, or the folder of a tool within one; of two that one tool has in one
     folder the first.
     """
     found: dict[Path, Path] = {}
     for place in PLACES:
         parts = place.split("/")
-        whole = folder.absolute().parts
         for known in range(len(parts)):  # `.beads` itself may have been named
-            if known and list(whole[-known:]) != parts[:known]:
-                continue
             path = folder.joinpath(*parts[known:])
-            if path.is_file() and not path.is_symlink():
+            is_here = not known or list(folder.absolute().parts[-known:]) == parts[:known]
+            if is_here and path.is_file() and not path.is_symlink():
                 found.setdefault(path.parent, path)
     return list(found.values())
 
 
 def _claude_list(base: Path) -> List:
     """The list that a folder of Claude Code is, or holds as its only one."""
-    if _is_claude_list(base):
-        return _read_claude_list(base)
     for folder in (base, base / "tasks"):
-        lists = [one for one in _subfolders(folder) if _is_claude_list(one)]
+        lists = [base] if folder is base and _is_claude_list(base) else [*filter(_is_claude_list, _subfolders(folder))]
         if len(lists) == 1:
-            return _read_claude_list(lists[0])
+            read = [(path.name, _tree(path)) for path in _json_files(lists[0])]
+            return task_kinds.claude(lists[0], [one for one in read if task_kinds.is_claude_task(one[1])])
         if lists:
-            lists.sort(key=_changed, reverse=True)
+            lists.sort(key=lambda one: one.stat().st_mtime, reverse=True)
             names = ", ".join(task_kinds.word_of(one.name) for one in lists[:5]) + (", …" if len(lists) > 5 else "")
-            raise UsageError(
-                folder,
-                f"holds {len(lists):,} task lists of Claude Code, of any project; newest first: {names}",
-                f"name one of them: {_command(lists[0])}",
-            )
+            what = f"holds {len(lists):,} task lists of Claude Code, of any project; newest first: {names}"
+            raise UsageError(folder, what, f"name one of them: {_command(lists[0])}")
     where = ", ".join((*PLACES, "~/.claude/tasks/LIST/"))
     raise NotFound(base, f"no task list here; looked for {where}", "name the file: ralf import FILE --dry-run")
 
 
 def _subfolders(folder: Path) -> list[Path]:
-    try:
-        with os.scandir(folder) as found:
-            return [Path(one.path) for one in islice(found, MAX_FILES) if one.is_dir(follow_symlinks=False)]
-    except OSError:
-        return []
-
-
-def _changed(folder: Path) -> float:
-    try:
-        return folder.stat().st_mtime
-    except OSError:
-        return 0.0
+    with suppress(OSError), os.scandir(folder) as found:
+        return [Path(one.path) for one in islice(found, MAX_FILES) if one.is_dir(follow_symlinks=False)]
+    return []
 
 
 def _json_files(folder: Path) -> list[Path]:
@@ -155,8 +132,7 @@ def _json_files(folder: Path) -> list[Path]:
         names = [one.name for one in islice(found, MAX_FILES + 1) if one.name.endswith(".json")]
     if len(names) > MAX_FILES:
         raise Damaged(folder, f"more than {MAX_FILES:,} files", "name a file of one list: ralf import FILE")
-    names.sort(key=lambda name: (len(name), name))
-    return [folder / name for name in names]
+    return [folder / name for name in sorted(names, key=lambda name: (len(name), name))]
 
 
 def _is_claude_list(folder: Path) -> bool:
@@ -164,14 +140,9 @@ def _is_claude_list(folder: Path) -> bool:
     with suppress(OSError, Damaged):
         for path in _json_files(folder)[:5]:
             with suppress(Damaged):
-                if task_kinds.is_claude_task(_tree(path, hint="")):
+                if task_kinds.is_claude_task(_tree(path)):
                     return True
     return (folder / ".highwatermark").is_file()
-
-
-def _read_claude_list(folder: Path) -> List:
-    records = [(path.name, _tree(path, hint=_again(folder))) for path in _json_files(folder)]
-    return task_kinds.claude(folder, [(name, tree) for name, tree in records if task_kinds.is_claude_task(tree)])
 
 
 # ---- files ----
@@ -181,11 +152,8 @@ def _command(path: Path) -> str:
     return f"ralf import {shlex.quote(os.fspath(path))} --dry-run"
 
 
-def _again(path: Path) -> str:
-    return f"mend it, then: {_command(path)}"
-
-
 def _read_file(path: Path) -> List:
+    other = "name another file: ralf import PATH --dry-run"
     try:
         with open_regular(path) as file:
             head = file.read(len(_SQLITE))
@@ -193,13 +161,53 @@ def _read_file(path: Path) -> List:
             return aqua_tasks.aqua(path)
         text = _decoded(path, content_of(path, most=MAX_BYTES))
     except FileNotFoundError:
-        raise NotFound(path, "no such file or folder", "name a task list: ralf import PATH --dry-run") from None
+        raise NotFound(path, "no such file or folder", other) from None
     except OSError as error:
-        raise Damaged(path, error.strerror or str(error), "name another file: ralf import PATH") from None
+        raise Damaged(path, error.strerror or str(error), other) from None
     if not text.strip():
-        raise NoTaskList(path, "is empty: not a task list", "name another file: ralf import PATH --dry-run")
-    read = _by_lines if _has_lines(text) else _by_tree
-    return read(path, text)
+        raise NoTaskList(path, "is empty: not a task list", other)
+    if (records := _lines_of(path, text)) is None:
+        if len(text) > MAX_TREE:
+            raise Damaged(path, f"has more than {MAX_TREE:,} characters", other)
+        if not text.lstrip().startswith(("{", "[", *_CONFLICT)):
+            raise _unknown(path)
+        tree = _parsed(path, text, "")
+        if task_kinds.is_claude_task(tree):
+            what = "is one task of a list of Claude Code"
+            raise UsageError(path, what, f"name its folder: {_command(path.parent)}")
+        for is_one, read in _TREES:
+            if is_one(tree):
+                return read(path, tree)
+        records = [(f"item {number}", one) for number, one in enumerate(tree if isinstance(tree, list) else [tree], 1)]
+    if all(isinstance(one, dict) for _, one in records):
+        for _, record in records[:20]:  # what the first of them look like
+            for looks, take in _RECORDS:
+                if looks(record):
+                    return take(path, records)
+    raise _unknown(path)
+
+
+def _lines_of(path: Path, text: str) -> list[tuple[str, Record]] | None:
+    """The records of a text in which each line is a JSON object of its own, by its first line; None for another."""
+    head = [line for line in text.lstrip()[:MAX_LINE].split("\n", 50)[:50] if line.strip()]
+    head = [line for line in head if not line.startswith(_CONFLICT)]
+    try:
+        if len(head) < 2 or not head[0].startswith("{") or not isinstance(json.loads(head[0]), dict):
+            return None
+    except (ValueError, RecursionError):
+        return None
+    records: list[tuple[str, Record]] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        where = f"line {number}"
+        record = _parsed(path, line, where) if len(line) <= MAX_LINE else None
+        if not isinstance(record, dict):
+            what = "not a JSON object" if len(line) <= MAX_LINE else f"more than {MAX_LINE:,} characters"
+            raise Damaged(path, f"{where}: {what}", f"mend it, then: {_command(path)}")
+        records.append((where, record))
+        task_kinds.check_count(path, len(records))
+    return records
 
 
 def _decoded(path: Path, content: bytes) -> str:
@@ -208,78 +216,20 @@ def _decoded(path: Path, content: bytes) -> str:
         return content.decode("utf-16" if is_wide else "utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise Damaged(path, f"line {line}: not UTF-8 text", _again(path)) from None
-
-
-def _has_lines(text: str) -> bool:
-    """Whether each line of a text is a JSON object of its own, by its first line."""
-    lines = [line for line in text.lstrip()[:MAX_LINE].split("\n", 50)[:50] if line.strip()]
-    lines = [line for line in lines if not line.startswith(_CONFLICT)]
-    try:
-        return len(lines) > 1 and lines[0].startswith("{") and isinstance(json.loads(lines[0]), dict)
-    except (ValueError, RecursionError):
-        return False
-
-
-def _by_lines(path: Path, text: str) -> List:
-    records: list[tuple[str, Record]] = []
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
-        where = f"line {number}"
-        if len(line) > MAX_LINE:
-            raise Damaged(path, f"{where}: more than {MAX_LINE:,} characters", _again(path))
-        record = _parsed(path, line, where)
-        if not isinstance(record, dict):
-            raise Damaged(path, f"{where}: not a JSON object", _again(path))
-        records.append((where, record))
-        task_kinds.check_count(path, len(records))
-    return _of_records(path, records)
-
-
-def _by_tree(path: Path, text: str) -> List:
-    if len(text) > MAX_TREE:
-        raise Damaged(path, f"has more than {MAX_TREE:,} characters", "name another file: ralf import PATH")
-    if not text.lstrip().startswith(("{", "[", *_CONFLICT)):
-        raise _unknown(path)
-    tree = _parsed(path, text, "")
-    if task_kinds.is_claude_task(tree):
-        what = "is one task of a list of Claude Code"
-        raise UsageError(path, what, f"name its folder: {_command(path.parent)}")
-    kinds: tuple[tuple[Callable[[Any], bool], Callable[[Path, Any], List]], ...] = (
-        (task_kinds.is_prd, task_kinds.prd),
-        (task_kinds.is_task_master, task_kinds.task_master),
-    )
-    for is_one, read in kinds:
-        if is_one(tree):
-            return read(path, tree)
-    records = tree if isinstance(tree, list) else [tree]
-    if not all(isinstance(one, dict) for one in records):
-        raise _unknown(path)
-    return _of_records(path, [(f"item {number}", one) for number, one in enumerate(records, 1)])
-
-
-def _of_records(path: Path, records: list[tuple[str, Record]]) -> List:
-    """The list that records are, by what the first of them look like."""
-    for _, record in records[:20]:
-        if task_kinds.is_ralph(record):
-            return task_kinds.ralph(path, records)
-        if task_kinds.is_beads(record):
-            return task_kinds.beads(path, records)
-    raise _unknown(path)
+        raise Damaged(path, f"line {line}: not UTF-8 text", f"mend it, then: {_command(path)}") from None
 
 
 def _unknown(path: Path) -> NoTaskList:
-    what = "not a task list that ralf knows: Aqua, beads, Claude Code, Task Master, prd.json, ralph-orchestrator"
-    return NoTaskList(path, what, "see docs/task-import.md, or add tasks one by one: ralf task add TITLE")
+    hint = "see docs/importing.md, or add tasks one by one: ralf task add TITLE"
+    return NoTaskList(path, f"not a task list that ralf knows: {_KINDS}", hint)
 
 
-def _tree(path: Path, *, hint: str) -> Any:
+def _tree(path: Path) -> Any:
     """The JSON value of a small file."""
     try:
         content = content_of(path, most=MAX_LINE)
     except OSError as error:
-        raise Damaged(path, error.strerror or str(error), hint) from None
+        raise Damaged(path, error.strerror or str(error), f"mend it, then: {_command(path.parent)}") from None
     return _parsed(path, _decoded(path, content), "")
 
 
@@ -296,4 +246,4 @@ def _parsed(path: Path, text: str, where: str) -> Any:
         what = "a conflict that git has left" if is_conflict else f"not valid JSON: {error.msg}"
     except ValueError as error:  # a number of too many digits
         what = str(error).split("\n", 1)[0]
-    raise Damaged(path, f"{where}: {what}" if where else what, _again(path))
+    raise Damaged(path, f"{where}: {what}" if where else what, f"mend it, then: {_command(path)}")

@@ -13,7 +13,7 @@ from offline import CLIENTS, KIT, plain, why_not
 
 from factskit import extract
 from ralf.transcripts.reader import open_transcript
-from ralf_migrations.task_lists import read
+from ralf_migrations.task_lists import read_lists
 
 pytestmark = [pytest.mark.release, pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")]
 
@@ -59,7 +59,7 @@ def test_a_list_that_two_sessions_share_is_read_whole_from_its_files_and_from_ea
         step("TaskUpdate", taskId="1", status="completed"),
     )
     ran(run, *echo, step("TaskCreate", subject="Rig it", description="With hemp."))
-    found = read(run / "home" / ".claude")
+    found = read_lists(run / "home" / ".claude")
     assert [(one.key, one.title, one.text, one.status, one.after) for one in found] == [
         ("claude:keel/1", "Lay the keel", "Of oak.", "completed", ()),
         ("claude:keel/2", "Plank it", "Two strakes.", "pending", ("keel/1",)),

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import ralf
 from ralf.errors import RalfError
 from ralf_integrations.blackbox5 import budget, session_tracker
-from ralf_migrations.migrate import SOURCES, migrate
-from ralf_migrations.reading import Unreadable
+from ralf_migrations.importing import SOURCES, migrate
+from ralf_migrations.reading import Tree, Unreadable
 
 if TYPE_CHECKING:
     from tests.faults.fuzz import World
@@ -47,12 +47,12 @@ def document(world: World, rng: random.Random, data: bytes) -> None:
         if rng.random() < 0.05:
             _take_over(world, PLACES[place], base)
         else:
-            for found in source.find(base, True, world.store).paths:
+            for found in source.find(Tree(base, world.store), True):
                 _, reading = source.read(world.project, found)
                 for part in reading.parts:
                     for event in part.transcript.events():
                         json.dumps([event.text, dict(event.input)], default=str).encode()
-                assert all(field.count > 0 and field.where for field in reading.fields)
+                assert all(reading.left)
         assert path.read_bytes() == data
     except Unreadable as error:
         raise RalfError(place, str(error)) from None

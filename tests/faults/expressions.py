@@ -46,9 +46,9 @@ BOUNDED: dict[str, tuple[int, str]] = {
     "ralf_integrations.blackbox5.runs.markdown._REMARK": (200, "the names of fields"),
     "ralf_integrations.blackbox5.runs.folder._OUTPUT": (_NAME, "names of files"),
     "ralf_integrations.blackbox5.runs.folder._TASK": (_NAME, "names of files"),
-    "ralf_migrations.ralf_context._NEXT": (300, "the beginnings of headings"),
-    "ralf_migrations.timeline_memory._AROUND": (200, "the beginnings of headings"),
-    "ralf_migrations.timeline_memory._TASK": (400, "the beginning of a line that names the task"),
+    "ralf_migrations.loop_pages._INTO": (300, "the beginnings of headings"),
+    "ralf_migrations.memories._AROUND": (200, "the beginnings of headings"),
+    "ralf_migrations.memories._TASK": (400, "the beginning of a line that names the task"),
 }
 """Expressions that see short texts alone, by module and name: the longest, and what it is."""
 

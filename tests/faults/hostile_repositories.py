@@ -376,7 +376,7 @@ def clone_with_documents(stage: Stage) -> None:
                     f"a migrated document makes a {decision.get('kind')} by {decision.get('origin')}"
                 )
     named = {f"context show {route} --json" for route in routes}  # what was migrated is `import`, never foreign
-    told = [each for each in stage.victim.told if each.by not in named and not each.by.startswith("migrate")]
+    told = [each for each in stage.victim.told if each.by not in named and not each.by.startswith("import")]
     stage.victim.told = told
 
 

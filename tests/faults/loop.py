@@ -104,6 +104,8 @@ def plan(iterations: int, seed: int) -> list[Run]:
 def tree() -> Iterator[Path]:
     """A project of a tree, with the loop's prompt, and ralf installed into it."""
     top = Path(tempfile.mkdtemp(prefix="ralf-loop-"))
+    home = os.environ.get("HOME", "")
+    os.environ["HOME"] = str(top / "home")  # the user whose loop it is
     try:
         root = top / "5-project-memory" / "blackbox5"
         (root / "bin").mkdir(parents=True)
@@ -116,6 +118,7 @@ def tree() -> Iterator[Path]:
                 installation.apply(project, change)
         yield root
     finally:
+        os.environ["HOME"] = home
         shutil.rmtree(top, ignore_errors=True)
 
 
@@ -124,8 +127,7 @@ def loop(root: Path, plans: Path, first: int, last: int, *, start: Path | None =
     kept = {
         name: value for name, value in os.environ.items() if not name.startswith(("RALF_", "BB5_", "CLAUDE", "CODEX"))
     }
-    home = root.parents[1] / "home"
-    env = kept | {"HOME": str(home), "LOOP_PLAN": str(plans), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    env = kept | {"LOOP_PLAN": str(plans), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     if start is not None:
         env["LOOP_START"] = str(start)
     command = ["bash", str(HERE / "loop.sh"), str(root), str(first), str(last)]

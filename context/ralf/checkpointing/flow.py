@@ -395,7 +395,7 @@ def checkpoint(
         source,
         summarizer=embedded,
         reason=reason,
-        agent_type=settings.agent_type,
+        agent_type=settings.agent_type or getattr(source, "agent_type", ""),
         keep=tuple(dict.fromkeys(text for hint in keep if (text := one_line(clean(hint))))),
         run=project.run if run is None else run,
     )

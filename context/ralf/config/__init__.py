@@ -511,7 +511,7 @@ _TYPED = rf"(?<![\w./-]){NAME} (?=(?:{_COMMANDS})\b)"
 
 _VERBS = "checkpoint|decide|diff|drop|edit|forget|list|log|merge|rename|revert|search|show|trust|use|verify|watch|why"
 
-_TASK_VERBS = "add|claim|done|edit|fail|import|list|progress|release|retry|show|split|trust"
+_TASK_VERBS = "add|claim|done|edit|fail|list|progress|release|retry|show|split|trust"
 
 _OWN = (
     rf"\s*+(?:--load-context(?:[ =][ ]?\S{{1,100}}+)?|/{NAME}:\w[^\n]*+"

@@ -55,6 +55,7 @@ class Notes:
     origin   who made its decisions: "agent" for a run of this project, "import" for what another tool had kept
     skipped  what of it is no note, by reason
     attempt  the run that the documents are of, None where they are of none
+    agent_type  of the agent whose documents they are, "" where nothing says it: that of a route which has none yet
     problems  documents that could not be read, and why
     """
 
@@ -82,6 +83,7 @@ class Notes:
         self.malformed: list[int] = []
         self.problems: dict[str, str] = {}
         self.attempt = attempt
+        self.agent_type = ""
         self._notes = tuple(event for event in notes if event.text.strip())
 
     def size(self) -> int:

@@ -10,56 +10,42 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from ralf.storage import durable, files
 from ralf.storage.files import content_of, touch
 from ralf_integrations.blackbox5.checkpointing import Checkpointing, say
 
-# ---- the state file ----
-
-
 NAME = "context_budget.json"
+SPAWNED = ".subagent_spawned"
+"""The file in the run's folder that says that a sub-agent was started."""
 
 MAX_TOKENS = 200_000
-
 THRESHOLDS: Mapping[str, int] = {"subagent": 40, "warning": 70, "critical": 85, "hard_limit": 95}
 """By name, the percentage of the window at which each is passed; the last one is the highest."""
 
 _MOST = 4 << 20  # bytes
-
 _ROWS = 20  # of the history, as the tool keeps them
-
-_MODE = 0o644
-
-_PERCENT = 100
-
 _LARGEST = 10**15  # what is larger, or none (NaN), is no count
-
 _ROUNDED = 0.06  # points by which a percentage may differ from its count: some were rounded to one decimal
 
-Shape = Literal["none", "tool", "flat", "absolute", "unknown"]
+# ---- the state file ----
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a state file says.
+    """What a state file says, whatever wrote it: the tool, or an agent by hand.
 
-    shape       none: there is no file; tool: as the tool writes it; flat: `thresholds` and `current` at the top;
-                absolute: thresholds in tokens and `usage`; unknown: nothing of a budget in it
     max_tokens  tokens of the window, None where it does not say
     thresholds  by name, in percent of them, whatever they are written in
     tokens      in the window, None where it does not say
-    history     its rows, as they stand
-    doubt       why `tokens` is not to be trusted, "" for nothing; the file may have been written by hand
+    doubt       why `tokens` is not to be trusted, "" for nothing
     tree        all of it
     """
 
-    shape: Shape
     max_tokens: int | None = None
     thresholds: Mapping[str, float] = field(default_factory=dict)
     tokens: int | None = None
-    history: tuple[Any, ...] = ()
     doubt: str = ""
     tree: Mapping[str, Any] = field(default_factory=dict)
 
@@ -72,40 +58,21 @@ class Reading:
 def read_state(path: Path) -> Reading:
     """What a state file says. OSError where it cannot be read; ValueError where it holds no JSON object."""
     try:
-        content = content_of(path, most=_MOST)
+        tree = json.loads(content_of(path, most=_MOST))
     except FileNotFoundError:
-        return Reading("none")
-    try:
-        tree = json.loads(content)
+        return Reading()
     except RecursionError:
         raise ValueError("nested too deeply") from None
     if not isinstance(tree, dict):
         raise ValueError("is no JSON object")  # noqa: TRY004  # what it holds, not what we were given
-    config, top = _mapping(tree.get("config")), _mapping(tree.get("thresholds"))
-    current = _mapping(tree.get("current")) or _mapping(tree.get("usage"))
-    named = _numbers(config.get("thresholds")) or _numbers(top) or _numbers(tree)
+    config, current = _mapping(tree.get("config")), _mapping(tree.get("current")) or _mapping(tree.get("usage"))
+    places = (config.get("thresholds"), tree.get("thresholds"), tree)
+    named = next(filter(None, ({k: v for k, v in _mapping(one).items() if k in THRESHOLDS} for one in places)), {})
     window = next(filter(None, (_count(one.get("max_tokens")) for one in (config, tree, current))), None)
-    absolute = any(value > _PERCENT for value in named.values())
-    shape: Shape = "unknown"
-    if config:
-        shape = "tool"
-    elif absolute:
-        shape = "absolute"
-    elif top or current:
-        shape = "flat"
     size = window or MAX_TOKENS
-    percents = {name: _PERCENT * value / size if value > _PERCENT else value for name, value in named.items()}
+    percents = {key: 100 * value / size if value > 100 else value for key, value in named.items() if _is_number(value)}
     tokens = _count(current.get("current_tokens"))
-    history = tree.get("history")
-    return Reading(
-        shape=shape,
-        max_tokens=window,
-        thresholds=percents,
-        tokens=tokens,
-        history=tuple(history) if isinstance(history, list) else (),
-        doubt=_doubt(tokens, size, current, percents),
-        tree=tree,
-    )
+    return Reading(window, percents, tokens, _doubt(tokens, size, current, percents), tree)
 
 
 def write_state(path: Path, config: Mapping[str, Any], current: Mapping[str, Any]) -> str:
@@ -118,48 +85,39 @@ def write_state(path: Path, config: Mapping[str, Any], current: Mapping[str, Any
     """
     files.make(path.parent, mode=files.NOT_WRITABLE_BY_OTHERS)
     aside = ""
+    tree: dict[str, Any] = {}
     try:
         tree = dict(read_state(path).tree)
     except ValueError:
         content = content_of(path, most=_MOST)
-        damaged = path.with_name(f"{path.name}.damaged-{hashlib.sha256(content).hexdigest()[:8]}")
-        durable.write(damaged, content, mode=_MODE)
-        tree, aside = {}, damaged.name
-    history = tree.get("history")
-    rows = history if isinstance(history, list) else [history] if history is not None else []
-    known = tree.get("config")
-    tree["config"] = {**known, **config} if isinstance(known, dict) else dict(config)
-    tree["current"] = {**_mapping(tree.get("current")), **current}
-    tree["history"] = [*rows, dict(current)][-_ROWS:]
-    ordered = {key: tree[key] for key in ("config", "current", "history")}
-    ordered |= {key: value for key, value in tree.items() if key not in ordered}
-    durable.write(path, json.dumps(ordered, indent=2).encode("utf-8", "surrogatepass"), mode=_MODE)
+        aside = f"{path.name}.damaged-{hashlib.sha256(content).hexdigest()[:8]}"
+        durable.write(path.with_name(aside), content, mode=0o644)
+    history = tree.get("history", [])
+    rows = [*(history if isinstance(history, list) else [history]), dict(current)][-_ROWS:]
+    own = {
+        "config": {**_mapping(tree.get("config")), **config},
+        "current": {**_mapping(tree.get("current")), **current},
+    }
+    whole = {**own, "history": rows, **{key: tree[key] for key in tree if key not in (*own, "history")}}
+    durable.write(path, json.dumps(whole, indent=2).encode("utf-8", "surrogatepass"), mode=0o644)
     return aside
 
 
 def _doubt(tokens: int | None, size: int, current: Mapping[str, Any], thresholds: Mapping[str, float]) -> str:
     if tokens is None:
         return ""
-    percent, said = _PERCENT * tokens / size, current.get("percentage")
+    percent, said = 100 * tokens / size, current.get("percentage")
     if isinstance(said, int | float) and not (_is_number(said) and abs(percent - said) <= _ROUNDED):
         return f"{tokens:,} of {size:,} tokens are {percent:.2f} %, not {said}"
-    if "threshold_triggered" not in current:
-        return ""
     passed = [name for name in THRESHOLDS if thresholds.get(name, math.inf) <= percent]
-    told = current["threshold_triggered"]
-    if told != (passed[-1] if passed else None):
-        return f"at {percent:.2f} % the threshold {passed[-1] if passed else None} is passed, not {told}"
+    reached, told = passed[-1] if passed else None, current.get("threshold_triggered")
+    if "threshold_triggered" in current and told != reached:
+        return f"at {percent:.2f} % the threshold {reached} is passed, not {told}"
     return ""
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _numbers(value: object) -> dict[str, float]:
-    """The thresholds of a mapping, by name."""
-    found = _mapping(value)
-    return {name: found[name] for name in found if _is_number(found[name]) and (name in THRESHOLDS)}
 
 
 def _is_number(value: object) -> bool:
@@ -171,12 +129,6 @@ def _count(value: object) -> int | None:
 
 
 # ---- the budget ----
-
-
-SPAWNED = ".subagent_spawned"
-"""The file in the run's folder that says that a sub-agent was started."""
-
-_CHARACTERS = 4  # of a token, by the estimate that callers know
 
 
 @dataclass
@@ -243,17 +195,19 @@ class ContextBudget:
         """
         percent = 100 * current_tokens / self.max_tokens
         passed = [name for name in THRESHOLDS if percent >= self.thresholds[name]]
-        state = BudgetState(
-            current_tokens=current_tokens,
-            max_tokens=self.max_tokens,
-            percentage=round(percent, 2),
-            threshold_triggered=passed[-1] if passed else None,
-            timestamp=datetime.now(UTC).isoformat(),
-        )
+        state = BudgetState(current_tokens, self.max_tokens, round(percent, 2), passed[-1] if passed else None)
+        state.timestamp = datetime.now(UTC).isoformat()
         self.triggered_thresholds.update(passed[-1:])
         if self._checkpoints is not None and self._checkpoints.see(percent):
             state.action_taken = "checkpoint"
-        self._keep(state)
+        if self.run_dir is not None:
+            path = self.run_dir / self.state_file
+            config = {"max_tokens": self.max_tokens, "thresholds": self.thresholds}
+            try:
+                if aside := write_state(path, config, asdict(state)):
+                    say(f"{path}: held no JSON object; what it held is in {aside}")
+            except OSError as error:
+                say(f"{path}: the reading is not kept: {error.strerror or error}")
         return state
 
     def execute_action(self, threshold_name: str) -> str:
@@ -287,41 +241,26 @@ class ContextBudget:
 
     def get_recommendation(self, state: BudgetState) -> str:
         """What to do at a state, in a sentence."""
-        how = (
-            f"{state.percentage:.1f} % of the window is full ({state.current_tokens:,} of {state.max_tokens:,} tokens)"
-        )
-        if state.threshold_triggered is None:
-            return f"{how}: go on."
-        return f"{how}: {self.actions[state.threshold_triggered].description}."
+        full = f"{state.percentage:.1f} % of the window is full"
+        what = self.actions[state.threshold_triggered].description if state.threshold_triggered else "go on"
+        return f"{full} ({state.current_tokens:,} of {state.max_tokens:,} tokens): {what}."
 
     def create_subagent_context(
         self, task_description: str, current_progress: str, files_context: Sequence[str] = ()
     ) -> str:
         """What a sub-agent is handed, as Markdown."""
-        files = "".join(f"\n* {name}" for name in files_context)
-        return (
-            f"# Work for a sub-agent\n\n## Task\n\n{task_description}\n\n## Progress\n\n{current_progress}\n"
-            + (f"\n## Files\n{files}\n" if files else "")
-            + "\nReport what you did, what you found, and what is left.\n"
-        )
+        parts = {
+            "Task": task_description,
+            "Progress": current_progress,
+            "Files": "\n".join(f"* {n}" for n in files_context),
+        }
+        told = "".join(f"\n## {name}\n\n{text}\n" for name, text in parts.items() if text)
+        return f"# Work for a sub-agent\n{told}\nReport what you did, what you found, and what is left.\n"
 
     @staticmethod
     def estimate_tokens(text: str) -> int:
         """The tokens of a text, as callers know the estimate: a quarter of its characters."""
-        return len(text) // _CHARACTERS
-
-    def _keep(self, state: BudgetState) -> None:
-        if self.run_dir is None:
-            return
-        path = self.run_dir / self.state_file
-        try:
-            config = {"max_tokens": self.max_tokens, "thresholds": self.thresholds}
-            aside = write_state(path, config, asdict(state))
-        except OSError as error:
-            say(f"{path}: the reading is not kept: {error.strerror or error}")
-        else:
-            if aside:
-                say(f"{path}: held no JSON object; what it held is in {aside}")
+        return len(text) // 4
 
 
 # ---- checkpoints from the tool's own budget ----
@@ -338,36 +277,27 @@ def attach(budget: Any, checkpoints: Checkpointing | None = None) -> Callable[[]
     made, once per crossing, and one below the mark tells that it can be crossed again. Returns what detaches it again.
     """
     made = checkpoints or Checkpointing(run_dir=getattr(budget, "run_dir", None))
-    before: dict[str, Any] = {}
     size = getattr(budget, "max_tokens", MAX_TOKENS)
-    said = dict(getattr(budget, "thresholds", THRESHOLDS))
-    percents = {name: value if value <= 100 else 100 * value / size for name, value in said.items()}
-    for name, action in budget.actions.items():
-        if name in percents:
+    before: dict[str, Any] = {}
+
+    def attached(first: Callable[..., object] | None, least: float) -> Callable[..., object]:
+        def act(*args: object, **more: object) -> object:
+            result = first(*args, **more) if first is not None else None
+            tokens = 0
+            with suppress(OSError, ValueError, TypeError, AttributeError):
+                tokens = read_state(Path(budget.run_dir) / budget.state_file).tokens or 0
+            made.see(max(100 * tokens / size, least))
+            return result
+
+        return act
+
+    for name, value in dict(getattr(budget, "thresholds", THRESHOLDS)).items():
+        if (action := budget.actions.get(name)) is not None:
             before[name] = action.callback
-            action.callback = _chained(action.callback, budget, made, percents[name])
+            action.callback = attached(action.callback, value if value <= 100 else 100 * value / size)
 
     def detach() -> None:
         for name, callback in before.items():
             budget.actions[name].callback = callback
 
     return detach
-
-
-def _chained(
-    first: Callable[..., object] | None, budget: Any, checkpoints: Checkpointing, least: float
-) -> Callable[..., object]:
-    def act(*args: object, **more: object) -> object:
-        result = first(*args, **more) if first is not None else None
-        checkpoints.see(max(_percent(budget), least))
-        return result
-
-    return act
-
-
-def _percent(budget: Any) -> float:
-    """How full the window is, as the budget has last kept it; 0 where it does not say."""
-    with suppress(OSError, ValueError, TypeError, AttributeError):
-        tokens = read_state(Path(budget.run_dir) / budget.state_file).tokens
-        return 100 * (tokens or 0) / int(budget.max_tokens)
-    return 0.0

@@ -28,11 +28,16 @@ from ralf_integrations import environment
 if TYPE_CHECKING:
     from ralf.checkpointing.flow import CheckpointReport
 
+ENGINE, MEMORY = "2-engine", "5-project-memory"
+"""Folders of the tree."""
+
+LARGE_WINDOW = 1_000_000
+"""Tokens of a window in which more than the usual ones are in use."""
+
+_SESSIONS = 5_000  # of Codex's newest, of all projects, that are looked at for this project's newest
+_FALLEN = 10.0  # points below the highest figure seen since, at which one that is still above the mark is another's
 
 # ---- messages ----
-
-
-_LONGEST = 1_000  # characters of a message
 
 
 def say(line: str, *, by: str = "") -> None:
@@ -62,7 +67,7 @@ def complain(error: RalfError | OSError, root: str | os.PathLike[str] | None = N
 
 def _bounded(text: str) -> str:
     """A message as one line without control characters, its middle cut where it is long."""
-    return without_middle(one_line(clean(text)), 3 * _LONGEST // 4, _LONGEST // 4)[0]
+    return without_middle(one_line(clean(text)), 750, 250)[0]
 
 
 def typed(text: str, root: str | os.PathLike[str] | None = None) -> str:
@@ -70,15 +75,11 @@ def typed(text: str, root: str | os.PathLike[str] | None = None) -> str:
     own = f"{shlex.quote(sys.executable)} -m ralf_cli"
     with suppress(RalfError, OSError):
         found = projects.find(root).command
-        return config.typed(text, own if found == config.NAME else found)
+        own = own if found == config.NAME else found
     return config.typed(text, own)
 
 
 # ---- crossing of a threshold ----
-
-
-FALLEN = 10.0
-"""Points below the highest one seen since, at which a figure that is still above the mark is another session's."""
 
 
 def act_once_per_crossing(project: Project, key: str, percent: float, mark: float, act: Callable[[], object]) -> bool:
@@ -93,26 +94,23 @@ def act_once_per_crossing(project: Project, key: str, percent: float, mark: floa
     remembered.
     """
     name = hashlib.sha256(os.path.realpath(key).encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    path = project.cache / "budgets" / f"{name}.json"
     if percent < mark:
-        if path.exists():
+        if (path := project.cache / "budgets" / f"{name}.json").exists():
             path.unlink(missing_ok=True)
         return False
     with suppress(Busy):
         project.prepare()
-        path = project.cache / "budgets" / f"{name}.json"  # a project that is new has another one now
+        path = project.cache / "budgets" / f"{name}.json"  # a project that is new has another cache now
         with locks.locked(project.folder / "locks" / "budgets" / f"{name}.lock", key, timeout=0):
             highest = _highest(path)
-            if highest - FALLEN < percent <= highest:
+            if highest - _FALLEN < percent <= highest:
                 return False
-            if not highest or percent <= highest - FALLEN:
+            is_new = not highest or percent <= highest - _FALLEN
+            if is_new:
                 act()
-                acted = True
-            else:
-                acted = False
             files.make(path.parent)
             durable.write(path, json.dumps({"of": key, "highest": percent}).encode())
-            return acted
+            return is_new
     return False
 
 
@@ -127,24 +125,6 @@ def _highest(path: Path) -> float:
 # ---- checkpoints ----
 
 
-THRESHOLD = 70.0
-"""Percent of the window at which a checkpoint is made."""
-
-LARGE_WINDOW = 1_000_000
-"""Tokens of a window in which more than the usual ones are in use."""
-
-_SESSIONS = 5_000  # of Codex's newest, of all projects, that are looked at for this project's newest
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """What a client's own figures say: tokens in its window, the window's size (None: it does not tell), and where."""
-
-    tokens: int
-    window: int | None
-    transcript: Path
-
-
 @dataclass
 class Checkpointing:
     """Makes the checkpoints of one run.
@@ -153,8 +133,8 @@ class Checkpointing:
     route       the route; "": the one that is meant, as `ralf route` tells it
     transcript  the session log, or a run's folder; None: this project's newest session, else the run's folder
     root        the project; None: as everywhere, but looked for from the run's folder upwards
-    again       take a session that another route has already, from its beginning; else that is refused
     threshold   percent of the window at which one is made; 0: none is
+    again       take a session that another route has already, from its beginning; else that is refused
     reports     what was made
     """
 
@@ -162,7 +142,7 @@ class Checkpointing:
     route: str = ""
     transcript: str | Path | None = None
     root: str | Path | None = None
-    threshold: float = THRESHOLD
+    threshold: float = 70.0
     again: bool = False
     reports: list[CheckpointReport] = field(default_factory=list)
 
@@ -181,8 +161,6 @@ class Checkpointing:
             return act_once_per_crossing(project, key, percent, self.threshold, partial(self.make, "pressure"))
         except (RalfError, OSError) as error:
             say(f"no checkpoint: {error}")
-        except ImportError as error:  # run as a file, by a Python in which ralf is not installed
-            say(f"no checkpoint: {error}; call this with the Python that ralf is installed in")
         return False
 
     def make(self, reason: str = "manual") -> CheckpointReport:
@@ -213,25 +191,21 @@ class Checkpointing:
 
     def meant(self, project: Project) -> str:
         """The route that is meant where none was named: by the environment, the run's folder, and so on."""
-        from ralf_integrations.blackbox5.runs import folder
-        from ralf_integrations.blackbox5.runs.folder import RunFolder
+        from ralf_integrations.blackbox5.runs import current, folder
 
         choice = routing.choose(project)
-        task = folder.task_of_run(RunFolder(Path(self.run_dir))) if self.run_dir else ""
+        task = current.task_of_run(folder.RunFolder(Path(self.run_dir))) if self.run_dir else ""
         route = task if task and not choice.rule.startswith("$") else choice.route
         return routing.known(project, route) or route
 
     def source(self, project: Project) -> Path:
         """What is read: the transcript that was named, this project's newest session, or the run's folder."""
-        if self.transcript is not None:
-            return Path(self.transcript)
-        if (found := _session(project)) is not None:
-            return found
+        found = Path(self.transcript) if self.transcript is not None else _session(project)
         folder = self._folder()
-        if folder is None or not folder.is_dir():
+        if found is None and (folder is None or not folder.is_dir()):
             what = "no client has kept a session of this project here, and no run's folder is named"
             raise TranscriptNotFound(project.root, what, "name one: --transcript FILE, or --run-dir DIR")
-        return folder
+        return found or folder or Path()
 
     def _is_wanted(self, project: Project) -> bool:
         """Whether checkpoints are made by themselves there: not in a folder that is no project, unless it was named."""
@@ -241,13 +215,11 @@ class Checkpointing:
         return config.of(project).hooks == "on"
 
     def _folder(self) -> Path | None:
-        if self.run_dir:
-            return Path(self.run_dir)
-        if not environment.in_a_run():
-            return None
-        from ralf_integrations.blackbox5.runs import folder  # only within a loop
+        if self.run_dir or not environment.in_a_run():
+            return Path(self.run_dir) if self.run_dir else None
+        from ralf_integrations.blackbox5.runs import current  # only within a loop
 
-        found = folder.current_folder(Path(self.root) if self.root is not None else projects.find().root)
+        found = current.current_folder(Path(self.root) if self.root is not None else projects.find().root)
         return found.path if found is not None else None
 
 
@@ -262,6 +234,14 @@ def track(folder: Path | None, report: CheckpointReport) -> None:
             say(f"not noted in the run's tracking: {error}")
 
 
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a client's own figures say: tokens in its window, and the window's size (None: it does not tell)."""
+
+    tokens: int
+    window: int | None
+
+
 def usage(project: Project) -> Usage:
     """How full the window of the project's newest session is, by its client's own figures.
 
@@ -271,26 +251,18 @@ def usage(project: Project) -> Usage:
     from ralf_integrations.health import tail
 
     found = _session(project)
-    if found is None:
-        what = "no client has kept a session of this project here"
-        raise TranscriptNotFound(project.root, what, "count yourself: --tokens N")
-    end = tail.read(found)
-    if end.filled is None:
+    end = tail.read(found) if found is not None else None
+    if end is None or end.filled is None:
         what = "does not say how full its window is: it has had no answer yet, or was just compacted"
-        raise TranscriptNotFound(found, what, "count yourself: --tokens N")
-    return Usage(end.filled, end.capacity, found)
+        what = what if found else "no client has kept a session of this project here"
+        raise TranscriptNotFound(found or project.root, what, "count yourself: --tokens N")
+    return Usage(end.filled, end.capacity)
 
 
 def _session(project: Project) -> Path | None:
     """The log of the session that calls us, wherever it was started; where none says so, this project's newest."""
     own = log_of_session(current_session(), most=_SESSIONS)
     return own or next(iter(newest_logs(project, most=_SESSIONS)), None)
-
-
-# ---- the tree and its prompts ----
-
-
-ENGINE, MEMORY = "2-engine", "5-project-memory"
 
 
 def named_project(project: str | os.PathLike[str] | None = None) -> Project:
@@ -304,13 +276,8 @@ def named_project(project: str | os.PathLike[str] | None = None) -> Project:
     if "/" in text or (text and Path(text).is_dir()):
         return projects.find(text)
     here = projects.find()
-    if not text and here.folder.parent.exists():
-        return here
-    found = _in_memory(text or environment.blackbox5_project())
-    return projects.find(found) if found is not None else here
-
-
-def _in_memory(name: str) -> Path | None:
     root = environment.blackbox5_root()
     memory = environment.blackbox5_memory() or (root / MEMORY if root is not None else None)
-    return memory / name if memory is not None and (memory / name / ".autonomous").is_dir() else None
+    named = memory / (text or environment.blackbox5_project()) if memory is not None else None
+    is_there = named is not None and (named / ".autonomous").is_dir()
+    return here if not is_there or (not text and here.folder.parent.exists()) else projects.find(named)

@@ -41,7 +41,7 @@ def route(root: Path) -> tuple[str, str] | None:
     if not environment.in_a_run():
         return None
 
-    from ralf_integrations.blackbox5.runs import folder as runs
+    from ralf_integrations.blackbox5.runs import current as runs
 
     rules = ((RUN_FOLDER, runs.named_task), (RUN_METADATA, runs.noted_task), (CLAIM, runs.claimed_task))
     return next(((task, rule) for rule, find in rules if (task := find(root))), None)
@@ -51,7 +51,7 @@ def current_run(root: Path) -> str:
     """The name of the run that we are part of; "" for none."""
     if not environment.in_a_run():
         return ""
-    from ralf_integrations.blackbox5.runs import folder as runs
+    from ralf_integrations.blackbox5.runs import current as runs
 
     return runs.current_run(root)
 
@@ -62,11 +62,12 @@ def current_folder(root: Path) -> Path | None:
     """
     if not environment.in_a_run():
         return None
-    from ralf_integrations.blackbox5.runs import folder as runs
+    from ralf_integrations.blackbox5.runs import current as runs
+    from ralf_integrations.blackbox5.runs.folder import is_brought
 
     folder = runs.current_folder(root)
     with suppress(OSError):
-        return folder.path if folder is not None and not runs.is_brought(folder) else None
+        return folder.path if folder is not None and not is_brought(folder) else None
     return None
 
 
@@ -74,7 +75,7 @@ def earlier_folders(project: Project, route: str) -> Sequence[Path]:
     """The folders of earlier runs of a route that may hold what it does not have, the oldest first."""
     if not environment.in_a_run():
         return ()
-    from ralf_integrations.blackbox5.runs import folder as runs
+    from ralf_integrations.blackbox5.runs import current as runs
 
     with suppress(OSError):
         return [folder.path for folder in runs.earlier_runs(project, route)]

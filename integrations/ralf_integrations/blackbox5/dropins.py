@@ -25,8 +25,6 @@ from ralf_integrations.blackbox5.checkpointing import complain
 NAMES = ("context_budget", "context_checkpoint", "context_manager", "context_reader", "context_summarizer")
 
 _MARK = "# Made by `python -m ralf_integrations.blackbox5.dropins install`; `uninstall` removes it."
-_MODE = 0o755
-_MOST = 64 << 10  # bytes
 _TEXT = '''\
 #!/usr/bin/env python3
 """{name} of ralf: any Python may run this file; one that has ralf may import it."""
@@ -49,38 +47,6 @@ except ModuleNotFoundError:
 '''
 
 
-def text(name: str, folder: Path) -> str:
-    """The file of a drop-in, for the Python that runs us."""
-    return _TEXT.format(name=name, mark=_MARK, python=sys.executable, folder=str(folder))
-
-
-def install(folder: Path) -> tuple[list[Path], list[Path]]:
-    """Write the drop-ins into a folder: those that are there now, and those whose place another file has. OSError."""
-    ours, others = _sorted(folder)
-    for path in ours:
-        durable.write(path, text(path.stem, folder).encode(), mode=_MODE)
-    return ours, others
-
-
-def uninstall(folder: Path) -> list[Path]:
-    """Remove the drop-ins of any version from a folder: those that were there. OSError."""
-    gone = [path for path in _sorted(folder)[0] if path.exists()]
-    for path in gone:
-        path.unlink()
-    return gone
-
-
-def _sorted(folder: Path) -> tuple[list[Path], list[Path]]:
-    """The places of the drop-ins that are free or ours, and those of somebody else's files."""
-    paths = [folder / f"{name}.py" for name in NAMES]
-    ours = [path for path in paths if not path.is_symlink() and (not path.exists() or _is_ours(path))]
-    return ours, [path for path in paths if path not in ours]
-
-
-def _is_ours(path: Path) -> bool:
-    return path.is_file() and _MARK.encode() in content_of(path, most=_MOST)
-
-
 def main(args: Sequence[str] | None = None) -> int:
     """Run the command; its exit status. SystemExit (2) where it is called wrongly."""
     parser = argparse.ArgumentParser(prog="dropins", description="The proposal's commands, as files of a folder.")
@@ -90,22 +56,27 @@ def main(args: Sequence[str] | None = None) -> int:
     folder = given.folder.absolute()
     if not folder.is_dir():
         return complain(UsageError(folder, "is no folder", f"mkdir -p {shlex.quote(str(folder))}"))
+    others = []
     try:
-        if given.command == "uninstall":
-            print("".join(f"removed {path}\n" for path in uninstall(folder)), end="")
-            return 0
-        made, others = install(folder)
+        for path in (folder / f"{name}.py" for name in NAMES):
+            is_there = path.exists() or path.is_symlink()
+            is_ours = path.is_file() and not path.is_symlink() and _MARK.encode() in content_of(path, most=64 << 10)
+            if is_there and not is_ours:
+                others.append(path)
+            elif given.command == "uninstall" and is_there:
+                path.unlink()
+                print(f"removed {path}")
+            elif given.command == "install":
+                text = _TEXT.format(name=path.stem, mark=_MARK, python=sys.executable, folder=str(folder))
+                durable.write(path, text.encode(), mode=0o755)
+                print(path)
     except OSError as error:
         return complain(error)
-    print("".join(f"{path}\n" for path in made), end="")
+    if given.command == "uninstall":
+        return 0
     for path in others:
-        complain(UsageError(path, "is somebody else's: left as it is", f"move it away, or link it to {_module(path)}"))
+        complain(UsageError(path, "is somebody else's: left as it is", "move it away, and install once more"))
     return 1 if others else 0
-
-
-def _module(path: Path) -> Path:
-    """The module that a drop-in calls."""
-    return Path(__file__).with_name(path.name)
 
 
 if __name__ == "__main__":

@@ -142,25 +142,6 @@ def script_text(project: Project) -> str:
     )
 
 
-def script_insertions(project: Project, there: str) -> list[Insertion]:
-    """What makes an empty file the script; UsageError for one that is somebody's."""
-    if there.strip():
-        raise UsageError(script_path(project), "is there, and not of ralf: it is not changed", "move it away")
-    return [Insertion(len(there), script_text(project))]
-
-
-def without_script(there: str) -> str:
-    """Nothing, where it is the script of any version; else what is there."""
-    return "" if _SCRIPT_MARK in there else there
-
-
-def python_in(there: str) -> str:
-    """The Python that a script calls, "" where it is none of ours."""
-    found = _PYTHON.search(there) if _SCRIPT_MARK in there else None
-    words = shlex.split(found[1]) if found else []
-    return words[0] if words else ""
-
-
 # ---- the section of a prompt ----
 
 
@@ -210,11 +191,6 @@ def without_section(text: str) -> str:
     return _SECTION.sub("", text)
 
 
-def has_section(text: str) -> bool:
-    """Whether a prompt holds the section of any version."""
-    return _SECTION.search(text) is not None
-
-
 # ---- installation ----
 
 
@@ -232,9 +208,14 @@ def parts(project: Project) -> list[Part]:
 
 def remembered(project: Project) -> list[Part]:
     """Those of them that were put there from here, or are there; no section that serves another project of the tree."""
-    found = [_script_part(project), *(_section_part(project, path) for path in prompts(project))]
-    own = [part for part in found if installation.is_remembered(project, part.path) or _is_in(part)]
-    return [part for part in own if not _is_anothers(project, part.path)]
+    made = []
+    for part in [_script_part(project), *(_section_part(project, path) for path in prompts(project))]:
+        text = _text_of(part.path)
+        named = script_in(text)
+        is_anothers = named is not None and named != script_path(project) and named.is_file()
+        if not is_anothers and (installation.is_remembered(project, part.path) or part.stripped(text) != text):
+            made.append(part)
+    return made
 
 
 def clash(project: Project) -> Path | None:
@@ -257,9 +238,8 @@ def clash_told(project: Project) -> str:
 
 def command(project: Project) -> str:
     """What a person types in a project in place of `ralf`, where that is the launcher."""
-    if project.command != NAME or clash(project) is None:
-        return project.command
-    return f"{shlex.quote(sys.executable)} -m ralf_cli"
+    hidden = project.command == NAME and clash(project) is not None
+    return f"{shlex.quote(sys.executable)} -m ralf_cli" if hidden else project.command
 
 
 def notes(project: Project) -> Iterator[str]:
@@ -271,11 +251,17 @@ def notes(project: Project) -> Iterator[str]:
 
 def _script_part(project: Project) -> Part:
     path, text = script_path(project), script_text(project)
+
+    def insertions(there: str) -> list[Insertion]:
+        if there.strip():
+            raise UsageError(path, "is there, and not of ralf: it is not changed", "move it away")
+        return [Insertion(len(there), text)]
+
     return Part(
         path=path,
-        insertions=lambda there: script_insertions(project, there),
+        insertions=insertions,
         holds=lambda there: there == text,
-        stripped=without_script,
+        stripped=lambda there: "" if _SCRIPT_MARK in there else there,
         new="",
         is_empty=lambda there: not there.strip(),
         runs=True,
@@ -294,30 +280,10 @@ def _section_part(project: Project, path: Path) -> Part:
     )
 
 
-def _is_in(part: Part) -> bool:
-    text = _own_text(part.path)
-    return part.stripped(text) != text
-
-
-def _is_anothers(project: Project, path: Path) -> bool:
-    """Whether a prompt's section names the script of another project, which is there."""
-    named = script_in(_own_text(path))
-    return named is not None and named != script_path(project) and named.is_file()
-
-
-def _own_text(path: Path) -> str:
-    try:
-        return content_of(path, most=_MOST).decode()
-    except (OSError, UnicodeDecodeError):
-        return ""
-
-
 # ---- checks of `ralf doctor` ----
 
 
 _AGAIN = f"{shlex.quote(sys.executable)} -m ralf_cli init --client ralf"
-
-_MOST_BYTES = 16 << 20  # bytes
 
 
 def checks(project: Project) -> Iterator[Check]:
@@ -326,33 +292,35 @@ def checks(project: Project) -> Iterator[Check]:
 
     if told := clash_told(project):
         yield Check("ralf loop", "warning", told, f"for this one type: {command(project)}")
-    path, door = script_path(project), _readable(script_path(project))
-    texts = [(prompt, _readable(prompt)) for prompt in prompts(project)]
-    if not door and not any(has_section(text) for _, text in texts):
+    path, door = script_path(project), _text_of(script_path(project))
+    texts = [(prompt, _text_of(prompt)) for prompt in prompts(project)]
+    if not door and not any(_SECTION.search(text) for _, text in texts):
         return
-    python = python_in(door)
+    found = _PYTHON.search(door) if _SCRIPT_MARK in door else None
+    python = next(iter(shlex.split(found[1])), "") if found else ""
+    is_there = bool(python) and Path(python).exists()
     if not door:
         yield Check("ralf loop", "problem", f"{path}: is not there: the prompts name it", _AGAIN)
     elif not installation.is_pinned(project, path):
         what = f"{path.parent}: the loop's script there is not known as installed by you: no text names it"
-        yield Check("ralf loop", "warning" if python and Path(python).exists() else "problem", what, _AGAIN)
-    elif not Path(python).exists():
+        yield Check("ralf loop", "warning" if is_there else "problem", what, _AGAIN)
+    elif not is_there:
         yield Check("ralf loop", "problem", f"{path}: names {python}, which is not there any more", _AGAIN)
     elif door != script_text(project):
         yield Check("ralf loop", "warning", f"{path}: is of another version, or calls another Python: {python}", _AGAIN)
     else:
         yield Check("ralf loop", "ok", f"{path}: calls this ralf")
     for prompt, text in texts:
-        if not has_section(text):
-            yield Check("ralf loop", "warning", f"{prompt}: tells nothing of earlier runs", _AGAIN)
-        elif not holds_section(text, path):
-            yield Check("ralf loop", "warning", f"{prompt}: its section is of another version", _AGAIN)
-        else:
+        if holds_section(text, path):
             yield Check("ralf loop", "ok", f"{prompt}: tells how earlier runs are read")
+        else:
+            what = "its section is of another version" if _SECTION.search(text) else "tells nothing of earlier runs"
+            yield Check("ralf loop", "warning", f"{prompt}: {what}", _AGAIN)
 
 
-def _readable(path: Path) -> str:
+def _text_of(path: Path) -> str:
+    """A file's text, "" where it cannot be read."""
     try:
-        return content_of(path, most=_MOST_BYTES).decode("utf-8", "replace")
+        return content_of(path, most=_MOST).decode("utf-8", "replace")
     except OSError:
         return ""

@@ -14,56 +14,56 @@ import argparse
 import hashlib
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import ralf
 from ralf import config, environment as clients, routing
 from ralf.checkpointing.flow import CheckpointReport
-from ralf.errors import RalfError, RouteNotFound
-from ralf.model import RouteContext
+from ralf.errors import Claimed, RalfError, RouteNotFound, StaleLease
 from ralf.project import Project
 from ralf.route import offsets
 from ralf.routing import DEFAULT
 from ralf.storage import durable, files
 from ralf.storage.files import content_of, without_waiting
+from ralf.tasks import claims, origin, store
+from ralf.tasks.model import TaskState
 from ralf.text import cleaning
-from ralf.text.cleaning import clean, fenced, outside, shown
+from ralf.text.cleaning import clean, fenced, outside, shown, trimmed
 from ralf.text.sentences import promised
 from ralf.transcripts.notes import session_of
 from ralf_integrations import environment
-from ralf_integrations.blackbox5 import claims, timeline_memory
 from ralf_integrations.blackbox5.checkpointing import Checkpointing, say, track, typed
-from ralf_integrations.blackbox5.runs import runfolder
-from ralf_integrations.blackbox5.runs.folder import RunFolder, current_folder, is_brought, is_run, task_of_run
+from ralf_integrations.blackbox5.runs import parts, runfolder
+from ralf_integrations.blackbox5.runs.current import current_folder, task_of_run
+from ralf_integrations.blackbox5.runs.folder import RunFolder, is_brought, is_run
 from ralf_integrations.hooks import handover, previous_sessions, session_registry
 
-# ---- state of runs between processes ----
-
+MOST = 50
+"""Earlier runs beside this one that are looked at, the newest: what is older is history, for `ralf import`."""
 
 _MOST_FILES = 400  # files of a folder that are looked at
+_END = 1 << 20  # bytes of an output in which its promise is looked for
+_OBJECTIVE = 1_200  # characters of a task's objective that a run is handed
+_DONE, _FAILED = ("COMPLETE", "COMPLETED", "SUCCESS"), ("FAILED",)
+
+_say = partial(say, by="context-checkpoint")
+
+# ---- state of runs between processes: a cache ----
 
 
 def mark_begun(project: Project, folder: Path, route: str) -> None:
     """A run begins: its route, and its loop, by the leader of our process group. Said twice, the first one counts."""
-    known = _read_state(project, folder)
-    if "process" not in known:
-        process = os.getpgrp()
-        owner = {
-            "process": process,
-            "born": session_registry.process_start(process),
-            "machine": session_registry.machine(),
-        }
-        _write_state(project, folder, {**known, "route": route, **owner})
-
-
-def mark_ended(project: Project, folder: Path) -> None:
-    """A run is over, whoever started it."""
-    _write_state(project, folder, {**_read_state(project, folder), "process": 0, "born": 0})
+    if "process" not in _read_state(project, folder):
+        loop = os.getpgrp()
+        machine, born = session_registry.machine(), session_registry.process_start(loop)
+        _update_state(project, folder, route=route, process=loop, born=born, machine=machine)
 
 
 def is_alive(project: Project, folder: Path) -> bool:
@@ -75,13 +75,13 @@ def is_alive(project: Project, folder: Path) -> bool:
     return process != os.getpgrp() and session_registry.is_running(process, born)
 
 
-def recorded_route(project: Project, folder: Path) -> str:
+def _recorded_route(project: Project, folder: Path) -> str:
     """The route that a run had when it began, "" where that is not known."""
     route = _read_state(project, folder).get("route", "")
     return route if isinstance(route, str) and cleaning.is_valid(route) else ""
 
 
-def state_of(folder: Path) -> str:
+def _state_of(folder: Path) -> str:
     """A hash of the names, sizes and times of a folder's files."""
     found = []
     with suppress(OSError), os.scandir(folder) as entries:
@@ -91,69 +91,126 @@ def state_of(folder: Path) -> str:
     return hashlib.sha256(repr(sorted(found)[:_MOST_FILES]).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def is_taken(project: Project, folder: Path) -> bool:
-    """Whether a run's folder was taken in as it is now."""
-    return _read_state(project, folder).get("taken") == state_of(folder)
-
-
-def mark_taken(project: Project, folder: Path, state: str) -> None:
-    """A run's folder was taken in as it was then."""
-    _write_state(project, folder, {**_read_state(project, folder), "taken": state})
-
-
 def _state_path(project: Project, folder: Path) -> Path:
     name = hashlib.sha256(os.path.realpath(folder).encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return project.cache / "runs" / f"{name}.json"
 
 
 def _read_state(project: Project, folder: Path) -> dict[str, Any]:
-    try:
+    with suppress(OSError, ValueError, RecursionError):
         tree = json.loads(content_of(_state_path(project, folder)))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return tree if isinstance(tree, dict) else {}
+        return tree if isinstance(tree, dict) else {}
+    return {}
 
 
-def _write_state(project: Project, folder: Path, tree: dict[str, Any]) -> None:
+def _update_state(project: Project, folder: Path, **values: Any) -> None:
     with suppress(OSError, RalfError):
         project.prepare()
         path = _state_path(project, folder)
         files.make(path.parent)
-        durable.write(path, json.dumps({"run": str(folder), **tree}).encode())
+        durable.write(path, json.dumps({"run": str(folder), **_read_state(project, folder), **values}).encode())
+
+
+# ---- the task that a run holds, as any agent does ----
+
+
+def _task(project: Project, task: str) -> TaskState | None:
+    """The state of a task that has a file, and nobody's else; None: such a run claims nothing."""
+    with suppress(RalfError, OSError):
+        state = store.at(project.root).get(task)
+        return None if state.is_foreign else state
+    return None
+
+
+def _claim(project: Project, run: Path, task: str) -> str:
+    """Claim the task of a run that begins, as long as the loop's process runs. Returns what the run is to be told where
+    it does not have the task, "" where it has. What an earlier run of this loop has left claimed is ours: it is over.
+    """
+    loop, root = os.getpgrp(), project.root
+    claim = partial(claims.claim, task, by=session_of(run, root), process=loop, born=origin.born(loop), root=root)
+    try:
+        try:
+            claim()
+        except Claimed:
+            left = store.at(root).get(task).claim
+            if left is None or (left.process, left.born, left.machine) != (loop, origin.born(loop), origin.machine()):
+                raise
+            note = "its run never ended"
+            claims.release(task, lease=left.lease(task), by=left.by, outcome="unfinished", note=note, root=root)
+            claim()
+    except Claimed as error:
+        return f"{error}: another agent is at this task; take another one, or it is done twice"
+    except (RalfError, OSError) as error:
+        return f"{error}: this run does not hold the task"
+    return ""
+
+
+def _close(project: Project, run: Path, task: str, promise: str, words: str) -> str:
+    """Say what became of the task of a run that is over, by its promise. Returns what went wrong, "" for nothing."""
+    state, by, root = _task(project, task), session_of(run, project.root), project.root
+    if state is None:
+        return ""
+    try:
+        if promise in _DONE:
+            claims.done(words or "The run promised that it is complete.", task=task, lease="", by=by, root=root)
+        elif promise in _FAILED:
+            claims.fail(words or "The run said that it failed.", task=task, lease="", by=by, root=root)
+        elif state.claim is not None and state.claim.by == by:
+            note = f"it promised {promise or 'nothing'}"
+            claims.release(task, lease="", by=by, outcome="unfinished", note=note, root=root)
+    except (Claimed, StaleLease) as error:
+        return f"{error}: what this run came to says nothing of the task"
+    except (RalfError, OSError) as error:
+        return str(error)
+    return ""
+
+
+def _described(state: TaskState) -> str:
+    """A task's title and objective, as a run is handed them."""
+    task = state.task
+    found = re.search(r"(?ims)^#+ +objectives?\b[^\n]*\n(.*?)(?=^#|^---|\Z)", task.text)
+    objective = trimmed((found[1] if found else task.text.partition("\n#")[0]).strip(), _OBJECTIVE)
+    return f"Task {task.id}: {task.title}\n{f'{chr(10)}{objective}{chr(10)}' if objective else ''}"
 
 
 # ---- commands ----
 
 
-_END = 1 << 20  # bytes of an output in which its promise is looked for
-
-MOST = 50
-"""Earlier runs beside this one that are looked at, the newest: what is older is history, for `ralf import`."""
-
-
 def start(project: Project, run_dir: Path | None, route: str) -> str:
-    """Take in what earlier runs left, and what is handed to this one: what they came to, within the usual budget."""
+    """Take in what earlier runs left, and what is handed to this one: its task, and what they came to, within the usual
+    budget.
+    """
+    task = _task(project, route)
     held = ""
     if run_dir is not None:
         mark_begun(project, run_dir, route)
-        held = claims.begin(project, run_dir, route)
+        held = _claim(project, run_dir, route) if task is not None else ""
         previous_sessions.catch_up(project, route, clients.session())
         for folder in _earlier(project, run_dir):
             _take(project, folder, _route_of(project, folder))
-    try:
-        context: RouteContext | None = ralf.get_context(route, root=project.root)
-    except RouteNotFound:
-        context = None
-    if context is None or context.wholly_foreign:
-        text = fenced(shown(handover.nothing(route)), short=True)
-    elif route in session_registry.load(project, clients.session()).briefed:
-        known = f"Your window holds the context of {route} already: `ralf show {route} --brief` prints it again."
-        text = handover.words(config.typed(known, project.command))
-    else:  # no agent is handed what is foreign without asking for it
-        text = context.without_foreign().render(config.of(project).brief_tokens, section="brief")
+    parts_ = [handover.words(held)] if held else []
+    if task is not None:
+        parts_.append(fenced(shown(_described(task)), short=True))
+    parts_.append(_context(project, route))
     if run_dir is not None and run_dir.is_dir():
-        _begun(project, run_dir, route)  # afterwards: what is handed over tells of the runs before
-    return f"{handover.words(held)}\n{text}" if held else text
+        try:  # so that it counts even where it is killed before it says a word
+            ralf.checkpoint(route, run_dir, root=project.root, reason="run-begun")
+        except (RalfError, OSError) as error:
+            _say(f"{run_dir}: is not counted yet: {error}")
+    return "\n".join(parts_)
+
+
+def _context(project: Project, route: str) -> str:
+    """What a route tells; no agent is handed what is foreign without asking for it."""
+    with suppress(RouteNotFound):
+        context = ralf.get_context(route, root=project.root)
+        if route in session_registry.load(project, clients.session()).briefed:
+            again = f"`ralf show {route} --brief` prints it again"
+            known = f"Your window holds the context of {route} already: {again}."
+            return handover.words(config.typed(known, project.command))
+        if not context.wholly_foreign:
+            return context.without_foreign().render(config.of(project).brief_tokens, section="brief")
+    return fenced(shown(handover.nothing(route)), short=True)
 
 
 def end(project: Project, run_dir: Path | None, route: str, output: Path | None) -> None:
@@ -163,26 +220,11 @@ def end(project: Project, run_dir: Path | None, route: str, output: Path | None)
     report = _take(project, run_dir, route, output=output)
     if report is not None:
         track(run_dir, report)
-        ended = report.run
+        outcome = report.run.outcome if report.run is not None else ""
         summary = report.checkpoints[-1].summary_ref.partition(": ")[2] if report.checkpoints else ""
-        if told := claims.end(project, run_dir, route, ended.outcome if ended is not None else "", summary):
+        if told := _close(project, run_dir, route, outcome, summary):
             _say(told)
-    mark_ended(project, run_dir)
-    for line in timeline_memory.refresh(project):
-        _say(line)
-
-
-def _begun(project: Project, run_dir: Path, route: str) -> None:
-    """Write down that a run has begun, so that it counts even where it is killed before it says a word."""
-    try:
-        ralf.checkpoint(route, run_dir, root=project.root, reason="run-begun")
-    except (RalfError, OSError) as error:
-        _say(f"{run_dir}: is not counted yet: {error}")
-
-
-def _own(project: Project) -> Path | None:
-    found = current_folder(project.root)
-    return found.path if found is not None else None
+    _update_state(project, run_dir, process=0, born=0)
 
 
 def _earlier(project: Project, run_dir: Path) -> Iterator[Path]:
@@ -193,16 +235,13 @@ def _earlier(project: Project, run_dir: Path) -> Iterator[Path]:
         beside = (one for one in here.parent.iterdir() if one != here and one.is_dir() and not one.is_symlink())
         found += ((one.stat().st_mtime, one) for one in beside)
     for _, folder in sorted(sorted(found, reverse=True)[:MOST]):
-        if is_run(folder) and not is_taken(project, folder) and not is_alive(project, folder):
-            if is_brought(RunFolder(folder)) and not _began_here(project, folder):
-                _say(f"{folder}: came with git, and is left out; to take such runs in: ralf import run-folders")
-                continue
-            yield folder
-
-
-def _began_here(project: Project, folder: Path) -> bool:
-    """Whether a run has told this store of itself."""
-    return bool(recorded_route(project, folder) or _counting(project, folder))
+        taken = _read_state(project, folder).get("taken")
+        if not is_run(folder) or taken == _state_of(folder) or is_alive(project, folder):
+            continue
+        if is_brought(RunFolder(folder)) and not (_recorded_route(project, folder) or _counting(project, folder)):
+            _say(f"{folder}: came with git, and is left out; to take such runs in: ralf import run-folders")
+            continue
+        yield folder
 
 
 def _counting(project: Project, folder: Path) -> str:
@@ -214,18 +253,18 @@ def _counting(project: Project, folder: Path) -> str:
 
 def _route_of(project: Project, folder: Path) -> str:
     """The route of an earlier run: the one that it had when it began, else that of the task that its folder tells, else
-    the one that counts it already, else that of the task that its documents name, as `ralf import run-folders` has it.
+    the one that counts it already, else that of the task that its documents name, as `ralf import` has it.
     """
-    if known := recorded_route(project, folder) or task_of_run(RunFolder(folder)):
+    if known := _recorded_route(project, folder) or task_of_run(RunFolder(folder)):
         return known
     with suppress(RalfError, OSError):  # what was remembered is lost: the routes know which of them counts it
-        return _counting(project, folder) or cleaning.slug(runfolder.task_in_documents(RunFolder(folder)) or DEFAULT)
+        return _counting(project, folder) or cleaning.slug(parts.task_in_documents(RunFolder(folder)) or DEFAULT)
     return DEFAULT
 
 
 def _take(project: Project, folder: Path, route: str, *, output: Path | None = None) -> CheckpointReport | None:
     """Take a run's folder into its route; what goes wrong with one of them is said, and None."""
-    seen = state_of(folder)
+    seen = _state_of(folder)
     try:
         logged = session_registry.worked_in(project, route, session_of(folder, project.root))
         source = runfolder.reader(folder, project.root, logged=logged)
@@ -235,9 +274,8 @@ def _take(project: Project, folder: Path, route: str, *, output: Path | None = N
     except (RalfError, OSError) as error:
         _say(f"{folder}: not taken in: {error}")
         return None
-    mark_taken(project, folder, seen)
-    made = ", ".join(entry.checkpoint_id for entry in report.checkpoints)
-    if made:
+    _update_state(project, folder, taken=seen)
+    if made := ", ".join(entry.checkpoint_id for entry in report.checkpoints):
         _say(f"{folder.name}: route {report.route}: checkpoint {made}")
     return report
 
@@ -280,23 +318,19 @@ def _run(given: argparse.Namespace) -> None:
     if not (given.root or project.folder.parent.exists()):
         _say(f"{project.root}: is no project; for one: python -m ralf_cli init --client ralf")
         return
-    run_dir = given.run_dir or _own(project)
+    own = current_folder(project.root) if given.run_dir is None else None
+    run_dir = own.path if own is not None else given.run_dir
     checkpoints = Checkpointing(run_dir, given.route or "", root=project.root)
     if given.command == "checkpoint":
         checkpoints.make()
         return
-    route = given.route or checkpoints.meant(project)
-    route = routing.check_new(project, route)
+    route = routing.check_new(project, given.route or checkpoints.meant(project))
     if run_dir is None:
         _say("no run's folder is named: none is counted, none is taken in; export RALF_RUN_DIR, or --run-dir DIR")
     if given.command == "start":
         print(start(project, run_dir, route), end="")
     else:
         end(project, run_dir, route, given.output)
-
-
-def _say(line: str) -> None:
-    say(line, by="context-checkpoint")
 
 
 if __name__ == "__main__":

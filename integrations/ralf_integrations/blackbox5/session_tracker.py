@@ -9,20 +9,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ralf.errors import Damaged, UsageError
+from ralf.errors import Damaged
 from ralf.storage import durable, locks
 from ralf.storage.files import content_of
 
 TRACKING = "tracking.json"
 HISTORY = Path("history", "runs.json")
 KEY = "checkpoints"
-
-_TRACKERS = (("data", "_save"), ("run_data", "_save_tracking"))
-"""Where the trackers there are hold what they know of a run, and how they save it."""
-
 _MOST = 64 << 20  # bytes
-_MODE = 0o644
-_MEND = "mend the file, or move it away"
 
 
 def record_checkpoint(
@@ -47,47 +41,34 @@ def record_checkpoint(
     folder = Path(run).parent if Path(run).name == TRACKING else Path(run)
     if autonomous_root is not None and not folder.is_dir():
         folder = Path(autonomous_root, "runs", folder.name)
-    tracking = folder / TRACKING
-    if not tracking.is_file():
+    if not (folder / TRACKING).is_file():
         return False
+    history = (Path(autonomous_root) if autonomous_root is not None else folder.parent.parent) / HISTORY
     entry = _entry(checkpoint_id, route)
-    written = _changed(tracking, lambda tree: _added(_mapping(tracking, tree), entry))
-    top = Path(autonomous_root) if autonomous_root is not None else folder.parent.parent
-    history = top / HISTORY
-    if history.is_file():
-        written = _changed(history, lambda tree: _in_row(history, tree, folder.name, entry)) or written
-    return written
+    written = _changed(folder / TRACKING, dict, lambda tree: _added(tree, entry))
 
+    def in_rows(rows: list[Any]) -> bool:
+        own = (row for row in rows if isinstance(row, dict) and row.get("run_id") == folder.name)
+        return sum(_added(row, entry) for row in own) > 0
 
-def record_on(tracker: Any, checkpoint_id: str, *, route: str = "") -> bool:
-    """Note a checkpoint on a tracker that holds all it knows of a run and saves it: `data` with `_save()`, as
-    BlackBox5's own class does, or `run_data` with `_save_tracking()`, as the proposal for it has it.
-
-    Without a run that was started nothing is done. Whether anything was. UsageError for what is no such tracker.
-    """
-    held, save = next((one for one in _TRACKERS if all(hasattr(tracker, name) for name in one)), ("", ""))
-    if not save:
-        shapes = ", or ".join(f"`{data}` and `{method}()`" for data, method in _TRACKERS)
-        raise UsageError(
-            type(tracker).__name__,
-            f"is no session tracker: it has not {shapes}",
-            "record_checkpoint(RUN, CHECKPOINT) notes it in the run's tracking.json",
-        )
-    data = getattr(tracker, held)
-    if not isinstance(data, dict) or not (data.get("run_id") or (held == "run_data" and data)) or not checkpoint_id:
-        return False
-    if not _added(data, _entry(checkpoint_id, route)):
-        return False
-    getattr(tracker, save)()  # its only way to save
-    return True
+    return (history.is_file() and _changed(history, list, in_rows)) or written
 
 
 class RecordsCheckpoints:
-    """What `class SessionTracker(RecordsCheckpoints, …)` gets from us: one method more."""
+    """What `class SessionTracker(RecordsCheckpoints, …)` gets from us: one method more, for a tracker that holds all it
+    knows of a run and saves it: `data` with `_save()`, as BlackBox5's own class does, or `run_data` with
+    `_save_tracking()`, as the proposal for it has it.
+    """
 
     def record_checkpoint(self, checkpoint_id: str, route: str = "") -> bool:
         """Note a checkpoint of the run that was started; without one nothing is done. Whether anything was."""
-        return record_on(self, checkpoint_id, route=route)
+        name, save = ("data", "_save") if hasattr(self, "_save") else ("run_data", "_save_tracking")
+        data = getattr(self, name)
+        is_begun = isinstance(data, dict) and bool(data.get("run_id") or (name == "run_data" and data))
+        if not is_begun or not checkpoint_id or not _added(data, _entry(checkpoint_id, route)):
+            return False
+        getattr(self, save)()
+        return True
 
 
 def _entry(checkpoint_id: str, route: str) -> dict[str, str]:
@@ -97,8 +78,8 @@ def _entry(checkpoint_id: str, route: str) -> dict[str, str]:
 
 def _added(tree: dict[str, Any], entry: dict[str, str]) -> bool:
     """Add an entry to the key, unless it is there already; what somebody else has put there stays in front of it."""
-    known = tree.get(KEY)
-    entries = known if isinstance(known, list) else [] if known is None else [known]
+    known = tree.get(KEY, [])
+    entries = known if isinstance(known, list) else [known]
     same = [(one.get("checkpoint_id"), one.get("route", "")) for one in entries if isinstance(one, dict)]
     if (entry["checkpoint_id"], entry.get("route", "")) in same:
         return False
@@ -106,28 +87,17 @@ def _added(tree: dict[str, Any], entry: dict[str, str]) -> bool:
     return True
 
 
-def _in_row(path: Path, tree: Any, run: str, entry: dict[str, str]) -> bool:
-    if not isinstance(tree, list):
-        raise Damaged(path, "is no JSON list of runs", _MEND)
-    rows = [row for row in tree if isinstance(row, dict) and row.get("run_id") == run]
-    changed = [_added(row, entry) for row in rows]
-    return any(changed)
-
-
-def _mapping(path: Path, tree: Any) -> dict[str, Any]:
-    if not isinstance(tree, dict):
-        raise Damaged(path, "is no JSON object", _MEND)
-    return tree
-
-
-def _changed(path: Path, change: Callable[[Any], bool]) -> bool:
+def _changed(path: Path, kind: type, change: Callable[[Any], bool]) -> bool:
     """Change a JSON file, whole or not at all, one at a time; whether it was."""
     with locks.locked(path.with_name(f".{path.name}.lock"), str(path)):
         try:
             tree = json.loads(content_of(path, most=_MOST))
+            what = "" if isinstance(tree, kind) else f"is no JSON {kind.__name__}"
         except (ValueError, RecursionError) as error:
-            raise Damaged(path, f"is no JSON: {error}", _MEND) from None
+            what = f"is no JSON: {error}"
+        if what:
+            raise Damaged(path, what, "mend the file, or move it away")
         if not change(tree):
             return False
-        durable.write(path, json.dumps(tree, indent=2).encode("utf-8", "surrogatepass"), mode=_MODE)
+        durable.write(path, json.dumps(tree, indent=2).encode("utf-8", "surrogatepass"), mode=0o644)
         return True

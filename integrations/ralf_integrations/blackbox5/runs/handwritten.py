@@ -16,8 +16,11 @@ _KEY = re.compile(
     r"\A(?P<indent>\s*+)(?P<mark>['\"]?)(?P<key>[^\s'\"#:\[\]{}-][^'\"#:]{0,127}?)(?P=mark)\s{0,128}+:(?P<rest>\s.*|)$"
 )
 _ITEM = re.compile(r"\A(?P<indent>\s*+)-(?P<rest>\s.*|)$")
+_FLOW = ("[", "{", "&", "*", "!", "|", ">")
 _UNDER = "value"
 _MOST_PARTS = 5_000
+
+_Lines = Sequence[tuple[int, str]]
 
 
 @dataclass(slots=True)
@@ -26,13 +29,10 @@ class Record:
 
     tree    the values; a line of "key: value" whose value is no YAML is text
     broken  what could not: first and last line, counted from 1, and why
-    parts   how many of it were read by themselves
-    places  the first and last line of each item of a list that was read item by item, by the list's name
     """
 
     tree: Mapping[str, Any]
     broken: list[tuple[int, int, str]] = field(default_factory=list)
-    places: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     parts: int = 0
 
     def load(self, text: str) -> dict[str, Any]:
@@ -43,17 +43,24 @@ class Record:
         return guarded_yaml.load(text)
 
 
-def load(text: str) -> dict[str, Any]:
-    """The mapping that a record holds; BadYaml as `guarded_yaml.load`, but not for what a hand slips on: marks of
-    documents around it, tabs at the ends of lines, control characters.
-    """
-    return guarded_yaml.load(tidied(text))
+def load(text: str) -> Record:
+    """What can be read of a record: all of it, or those of its keys and items that are YAML. BadYaml where none is."""
+    text = tidied(text)
+    try:
+        return Record(guarded_yaml.load(text))
+    except BadYaml:
+        made = Record({})
+        made.tree = _mapping(made, list(enumerate(text.split("\n"), start=1)), 0)
+        if not any(value not in (None, "", [], {}) for value in made.tree.values()):
+            raise
+        return made
 
 
 def tidied(text: str) -> str:
-    """A record without what says nothing and is no YAML; its lines stay where they are."""
-    text = without_control(text.removeprefix("\ufeff"))
-    lines = [_without_tabs_at_end(line) for line in text.split("\n")]
+    """A record without what says nothing and is no YAML: marks of documents around it, tabs at the ends of lines,
+    control characters. Its lines stay where they are.
+    """
+    lines = [line.rstrip() if line.endswith(("\t", " ")) else line for line in without_control(text).split("\n")]
     bounds = [place for place, line in enumerate(lines) if _BOUND.match(line)]
     parts = [lines[first + 1 : last] for first, last in zip([-1, *bounds], [*bounds, len(lines)], strict=True)]
     if bounds and sum(any(line.strip() and not line.lstrip().startswith("#") for line in part) for part in parts) < 2:
@@ -62,14 +69,9 @@ def tidied(text: str) -> str:
     return "\n".join(lines)
 
 
-def _without_tabs_at_end(line: str) -> str:
-    bare = line.rstrip(" \t")
-    return bare if "\t" in line[len(bare) :] else line
-
-
 def without_control(text: str) -> str:
     """A text with a blank for each control character, and for what only some programs take for the end of a line."""
-    return _UNSEEN.sub(" ", text)
+    return _UNSEEN.sub(" ", text.removeprefix("\ufeff"))
 
 
 def words_at(text: str, broken: Sequence[tuple[int, int, str]]) -> list[tuple[int, str]]:
@@ -78,23 +80,24 @@ def words_at(text: str, broken: Sequence[tuple[int, int, str]]) -> list[tuple[in
     return [(first, "\n".join(lines[first - 1 : last])) for first, last, _ in broken]
 
 
-def salvage(text: str) -> Record:
-    """What can be read of a record: all of it, or those of its keys and items that are YAML. BadYaml where none is."""
-    text = tidied(text)
-    try:
-        return Record(guarded_yaml.load(text))
-    except BadYaml:
-        made = Record({})
-        made.tree = _mapping(made, [(number, line) for number, line in enumerate(text.split("\n"), start=1)])
-        if not any(value not in (None, "", [], {}) for value in made.tree.values()):
-            raise
-        return made
+def items_at(text: str, key: str) -> list[tuple[int, int]]:
+    """The first and last line of each item of a list that stands below a key, of any depth."""
+    lines = list(enumerate(tidied(text).split("\n"), start=1))
+    for place, (_, line) in enumerate(lines):
+        if (found := _KEY.match(line)) and found["key"] == key:
+            depth = len(found["indent"])
+            inner = [n for n, (_, other) in enumerate(lines) if n > place and _ends(other, depth)]
+            return [_place(item) for item in _split(lines[place + 1 : min(inner, default=len(lines))], _ITEM)]
+    return []
 
 
-_Lines = Sequence[tuple[int, str]]
+def _ends(line: str, depth: int) -> bool:
+    """Whether a line stands outside of a list below a key that stands at this depth."""
+    found = None if line.lstrip().startswith("#") else _KEY.match(line)
+    return found is not None and len(found["indent"]) <= depth
 
 
-def _value(made: Record, lines: _Lines, name: str = "", level: int = 1) -> Any:
+def _value(made: Record, lines: _Lines, level: int) -> Any:
     """The value that indented lines are; None, and noted, where they are nothing that can be read."""
     filled = [(number, line) for number, line in lines if line.strip() and not line.lstrip().startswith("#")]
     if not filled:
@@ -103,60 +106,50 @@ def _value(made: Record, lines: _Lines, name: str = "", level: int = 1) -> Any:
         return made.load("\n".join((f"{_UNDER}:", *(line for _, line in lines))))[_UNDER]
     except (BadYaml, KeyError) as error:
         if level < guarded_yaml.MAX_DEPTH and _ITEM.match(filled[0][1]):
-            return _list(made, lines, name, level)
+            counts = []
+            for (number, first), *rest in _split(lines, _ITEM):
+                noted = len(made.broken)
+                value = _value(made, [(number, first.replace("-", " ", 1)), *rest], level + 1)
+                counts += [value] if value is not None or len(made.broken) == noted else []
+            return counts
         if level < guarded_yaml.MAX_DEPTH and _KEY.match(filled[0][1]) and len(lines) > 1:
             return _mapping(made, lines, level)
-        if len(filled) == 1 and (said := _plain(filled[0][1])):
-            return said
-        made.broken.append((filled[0][0], filled[-1][0], getattr(error, "what", "no value")))
-        return None
+        said = _plain(filled[0][1]) if len(filled) == 1 else ""
+        if not said:
+            made.broken.append((filled[0][0], filled[-1][0], getattr(error, "what", "no value")))
+        return said or None
+
+
+def _mapping(made: Record, lines: _Lines, level: int) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    for part in _split(lines, _KEY, -1 if level else 0):
+        found = _KEY.match(part[0][1])
+        if found is None:
+            continue
+        key, rest = found["key"], found["rest"].strip()
+        if key in tree:
+            made.broken.append((part[0][0], part[-1][0], f"the key {key!r} twice"))
+            continue
+        depth = len(found["indent"])
+        try:
+            tree[key] = next(iter(made.load("\n".join(line[depth:] for _, line in part)).values()))
+        except (BadYaml, StopIteration) as error:
+            if not rest or rest[0] in "|>":
+                tree[key] = _value(made, part[1:], level + 1)
+            elif (said := _plain(rest)) and not any(line.strip() for _, line in part[1:]):
+                tree[key] = said
+            else:
+                made.broken.append((part[0][0], part[-1][0], getattr(error, "what", "no value")))
+    return tree
 
 
 def _plain(text: str) -> str:
     """A line that was meant as text, "" for one that was not."""
     text = text.strip()
     named = _KEY.match(text)
-    if any(part[:1] in ("[", "{", "&", "*", "!", "|", ">") for part in (text, named["rest"].strip() if named else "")):
+    if text.startswith(_FLOW) or (named and named["rest"].strip().startswith(_FLOW)):
         return ""
     return text[1:-1] if len(text) > 1 and text[0] in "'\"" and text[0] == text[-1] else text
-
-
-def _list(made: Record, lines: _Lines, name: str, level: int) -> list[Any]:
-    items, places = [], []
-    for item in _split(lines, _ITEM):
-        count = len(made.broken)
-        value = _value(made, [(item[0][0], item[0][1].replace("-", " ", 1)), *item[1:]], level=level + 1)
-        if value is not None or len(made.broken) == count:
-            items.append(value)
-            places.append(_place(item))
-    if name:
-        made.places[name] = places
-    return items
-
-
-def _mapping(made: Record, lines: _Lines, level: int = 0) -> dict[str, Any]:
-    top = not level
-    tree: dict[str, Any] = {}
-    for part in _split(lines, _KEY, 0 if top else -1):
-        found = _KEY.match(part[0][1])
-        if found is None:
-            continue
-        if found["key"] in tree:
-            made.broken.append((part[0][0], part[-1][0], f"the key {found['key']!r} twice"))
-            continue
-        try:
-            tree[found["key"]] = value = next(iter(made.load(_outdented(part)).values()))
-            if top and isinstance(value, list) and len(items := _split(part[1:], _ITEM)) == len(value):
-                made.places[found["key"]] = [_place(item) for item in items]
-        except (BadYaml, StopIteration) as error:
-            rest = found["rest"].strip()
-            if not rest or rest[0] in "|>":
-                tree[found["key"]] = _value(made, part[1:], found["key"] if top else "", level + 1)
-            elif (said := _plain(rest)) and not any(line.strip() for _, line in part[1:]):
-                tree[found["key"]] = said
-            else:
-                made.broken.append((part[0][0], part[-1][0], getattr(error, "what", "no value")))
-    return tree
 
 
 def _place(lines: _Lines) -> tuple[int, int]:
@@ -176,8 +169,3 @@ def _split(lines: _Lines, begins: re.Pattern[str], depth: int = -1) -> list[list
         if parts:
             parts[-1].append((number, line))
     return parts
-
-
-def _outdented(part: _Lines) -> str:
-    depth = len(part[0][1]) - len(part[0][1].lstrip())
-    return "\n".join(line[depth:] for _, line in part)

@@ -3,32 +3,29 @@
 Known shapes of an entry: a run's (`context options_considered selected_option rationale reversibility …`: what was
 decided is the description of the option that is named, the others are the alternatives) and a project's (`title
 rationale alternatives[{option, outcome}] source_file source_run …`: the title is all there is); the names may be any
-that stand for the same in a Markdown document (`reason`, `chosen_option`). Of the file: with a header (`run_id task_id
-created_at registry{}`), with `run{} decisions metadata{}`, with `decisions` alone, entries by their ids, a list and
-nothing else. Counts are never believed.
+that stand for the same in a Markdown document (`reason`, `chosen_option`). Counts are never believed.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from itertools import pairwise, takewhile
+from itertools import takewhile
 from typing import Any
 
 from ralf.document import guarded_yaml
 from ralf.text.cleaning import one_line
 from ralf.transcripts.events import leaves
 from ralf_integrations.blackbox5.runs import handwritten
-from ralf_integrations.blackbox5.runs.markdown import Line, key_of, plain
-from ralf_integrations.blackbox5.runs.written import Option, WrittenDecision, options_of
+from ralf_integrations.blackbox5.runs.decisions import KEPT, NOTHING, WrittenDecision
+from ralf_integrations.blackbox5.runs.markdown import Line, plain
+from ralf_integrations.blackbox5.runs.options import Option, options_of
 
 NO_LIST = "no list of decisions"
 """What is said of YAML that is no registry."""
 
 _LIST = "decisions"
-_NOTHING: tuple[object, ...] = (None, "", [], {})
 _TASK = re.compile(r"\bTASK-[\w-]{0,80}?\d[\w-]*+")
 _JUDGED = re.compile(r"(?:considered|rejected|selected|chosen)?\W*$", re.IGNORECASE)
 _CHOSEN = re.compile(r"\W*(?:selected|chosen|accepted)\b", re.IGNORECASE)
@@ -39,13 +36,20 @@ _OF_AN_OPTION = re.compile(
 )
 _AGAINST = re.compile(r"cons?|disadvantages?|drawbacks?|against", re.IGNORECASE)
 _WHY_NOT = re.compile(r"outcome|verdict|why.*|(?:.*_)?reason(?:_.*)?|rejected.*|because", re.IGNORECASE)
-_KNOWN = (
-    *("id", "timestamp", "title", "decision", "rationale", "status"),
-    *("alternatives", "options_considered", "selected_option"),
-)
-_KINDS = {"options": "options_considered", "alternative": "alternatives", "approach": "decision"}
-_KEPT = ("context", "reversibility", "consequences")
-_TITLES = ("summary", "name", "statement", "description", "text")
+_KEYS = {
+    "id": ("id", "decision_id"),
+    "timestamp": ("timestamp", "date", "decided_at"),
+    "title": ("title", "topic", "summary", "name", "statement", "description", "text"),
+    "decision": ("decision", "choice", "resolution", "what", "approach"),
+    "rationale": ("rationale", "reason", "reasoning", "why", "because", "justification"),
+    "status": ("status", "state"),
+    "alternatives": ("alternatives", "rejected_alternatives", "alternatives_considered", "alternative"),
+    "options_considered": ("options_considered", "options", "considered"),
+    "selected_option": ("selected_option", "chosen_option", "selected", "chosen", "selection"),
+    **{name: (name,) for name in KEPT},
+}
+"""What a decision is told by, and the keys that stand for it, the usual one first."""
+
 _TEXTS = ("description", "option", "title", "name", "text", "summary")
 _NAMES = ("id", "option", "option_id", "name", "title", "label", "key")
 
@@ -54,28 +58,19 @@ _NAMES = ("id", "option", "option_id", "name", "title", "label", "key")
 class Registry:
     """A registry's decisions, in its order.
 
-    header   everything but the decisions, as it stands
-    strange  the numbers, from 1, of entries that tell no decision
-    entries  what stands in each decision's entry, by key
-    words    each decision's entry in its own words: its lines, or, where others stand on these too, its values
+    header     everything but the decisions, as it stands
+    words      each decision's entry in its own words: its lines, or, where others stand on these too, its values
     undecided  entries that tell no decision, but something: first line, last line, words
-    broken   lines that are no YAML: first, last, and why
-    remark   the comments at its head, which may name the task
+    broken     lines that are no YAML: first, last, and why
+    remark     the comments at its head, which may name the task
     """
 
     header: Mapping[str, Any]
-    decisions: tuple[WrittenDecision, ...]
-    strange: tuple[int, ...] = ()
-    entries: tuple[Mapping[str, Any], ...] = ()
+    decisions: tuple[WrittenDecision, ...] = ()
     words: tuple[str, ...] = ()
     undecided: tuple[tuple[int, int, str], ...] = ()
     broken: tuple[tuple[int, int, str], ...] = ()
     remark: str = ""
-
-    @property
-    def run(self) -> str:
-        """The run that it says it is of, "" where it does not, or holds a template's mark."""
-        return _said(self.header, "run_id")
 
     @property
     def task(self) -> str:
@@ -83,93 +78,66 @@ class Registry:
         named = _TASK.search(self.remark)
         return _said(self.header, "task_id") or (named[0].rstrip("-") if named is not None else "")
 
-    @property
-    def names(self) -> dict[str, str]:
-        """What the keys of its entries stand for, where that is known."""
-        return {key: name for entry in self.entries for name, key in _names_of(entry).items()}
-
 
 def read(text: str) -> Registry:
     """The registry that a text holds; `guarded_yaml.BadYaml` for what is no YAML, or has no list of decisions. Of one
     in which some lines are no YAML the others are read.
     """
+    begins = handwritten.tidied(text).lstrip()
     try:
-        record = handwritten.salvage(text)
+        return _read(text)
     except guarded_yaml.BadYaml:
-        made = _as_list(text)
-        if made is None or not made.decisions:
+        if not begins.startswith(("- ", "[", "#")):
             raise
-        return made
+        moved = 0 if begins.startswith("[") else 1  # a list and nothing else
+        made = _read(f"{_LIST}:{' ' if not moved else chr(10)}{handwritten.tidied(text)}")
+        if not made.decisions:
+            raise
+        lines = ((one, one.first_line - moved, one.last_line - moved) for one in made.decisions)
+        return replace(
+            made, decisions=tuple(replace(one, first_line=first, last_line=last) for one, first, last in lines)
+        )
+
+
+def _read(text: str) -> Registry:
+    record = handwritten.load(text)
     name, listed, header = _listed(record.tree)
     lines = text.split("\n")
-    places = record.places.get(name, [])
-    if len(places) != len(listed):
-        starts = [] if record.parts else list(_starts(handwritten.tidied(text), name))  # parts: the text is no YAML
-        places = [(start + 1, _last_said(lines, start, stop)) for start, stop in pairwise(starts)]
-    if len(places) != len(listed):
+    places = handwritten.items_at(text, name)
+    if len(places) != len(listed):  # those of which nothing could be read are not listed
+        lost = {first for first, last, _ in record.broken if (first, last) in places}
+        places = [place for place in places if place[0] not in lost]
+    if not (alone := len(places) == len(listed)):
         places = [(1, len(lines))] * len(listed)  # no entry can be told by its lines
-    alone = len(set(places)) == len(places)
-    told: list[tuple[WrittenDecision, Mapping[str, Any], str]] = []
-    strange: list[int] = []
+    told: list[WrittenDecision] = []
+    words: list[str] = []
     undecided: list[tuple[int, int, str]] = []
-    for number, (entry, place) in enumerate(zip(listed, places, strict=True), start=1):
+    for entry, place in zip(listed, places, strict=True):
         said = "\n".join(lines[place[0] - 1 : place[1]]) if alone else _dumped(entry)
-        tree = entry if isinstance(entry, Mapping) else {"title": entry} if _is_sentence(entry) else {}
+        is_sentence = isinstance(entry, str) and len(entry.split()) > 1
+        tree = entry if isinstance(entry, Mapping) else {"title": entry} if is_sentence else {}
         if (decision := decision_of(tree, place)) is not None:
-            told.append((decision, tree, said))
-            continue
-        strange.append(number)
-        if _is_open(tree):
+            told.append(decision)
+            words.append(said)
+        elif any(value not in NOTHING for key, value in tree.items() if key not in (_names_of(tree).get("id"), "id")):
             undecided.append((*place, said))
-    decisions, entries, words = zip(*told, strict=True) if told else ((), (), ())
-    return Registry(
-        header,
-        decisions,
-        tuple(strange),
-        entries,
-        words,
-        tuple(undecided),
-        tuple(record.broken),
-        "\n".join(takewhile(lambda line: line.startswith("#"), lines)),
-    )
-
-
-def _as_list(text: str) -> Registry | None:
-    """A registry that is a list and nothing else."""
-    begins = handwritten.tidied(text).lstrip()
-    if not begins.startswith(("- ", "[", "#")):
-        return None
-    try:
-        made = read(f"{_LIST}: {text.lstrip()}" if begins.startswith("[") else f"{_LIST}:\n{handwritten.tidied(text)}")
-    except guarded_yaml.BadYaml:
-        return None
-    if begins.startswith("["):
-        return made
-    moved = tuple(replace(one, first_line=one.first_line - 1, last_line=one.last_line - 1) for one in made.decisions)
-    return replace(made, decisions=moved)
+    remark = "\n".join(takewhile(lambda line: line.startswith("#"), lines))
+    return Registry(header, tuple(told), tuple(words), tuple(undecided), tuple(record.broken), remark)
 
 
 def _listed(tree: Mapping[str, Any]) -> tuple[str, list[Any], dict[str, Any]]:
     """The list of decisions, by its key, and everything else: at the top, or in a part of it; by its name, else by what
     its entries tell.
     """
-    parts = _parts(tree)
+    parts = [tree, *(part for part in tree.values() if isinstance(part, Mapping))]
     for part in parts:
-        if _LIST in part and (listed := _as_entries(part[_LIST])) is not None:
-            return _LIST, listed, _without(tree, part, _LIST)
-    if _LIST not in tree:
-        for part in parts:
-            for key, value in part.items():
-                listed = value if isinstance(value, list) else []
-                if listed and all(isinstance(one, Mapping) and "id" in _names_of(one) for one in listed):
-                    decided = (one for one in listed if decision_of(one, (1, 1)) is not None)
-                    if any("rationale" in _names_of(one) for one in decided):
-                        return key, listed, _without(tree, part, key)
+        for key, value in part.items():
+            listed = _as_entries(value)
+            if listed is not None and (key == _LIST or (_LIST not in tree and _are_decisions(listed))):
+                left = {name: one for name, one in part.items() if name != key}
+                whole = left if part is tree else {name: left if one is part else one for name, one in tree.items()}
+                return key, listed, whole
     raise guarded_yaml.BadYaml(NO_LIST)
-
-
-def _parts(tree: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [tree, *(part for part in tree.values() if isinstance(part, Mapping))]
 
 
 def _as_entries(value: object) -> list[Any] | None:
@@ -180,15 +148,10 @@ def _as_entries(value: object) -> list[Any] | None:
     return value if isinstance(value, list) else None
 
 
-def _without(tree: Mapping[str, Any], part: Mapping[str, Any], name: str) -> dict[str, Any]:
-    if part is tree:
-        return {key: value for key, value in tree.items() if key != name}
-    left = {key: value for key, value in part.items() if key != name}
-    return {key: left if value is part else value for key, value in tree.items()}
-
-
-def _is_sentence(entry: object) -> bool:
-    return isinstance(entry, str) and len(entry.split()) > 1
+def _are_decisions(listed: list[Any]) -> bool:
+    if not listed or not all(isinstance(one, Mapping) and "id" in _names_of(one) for one in listed):
+        return False
+    return any("rationale" in _names_of(one) and decision_of(one, (1, 1)) is not None for one in listed)
 
 
 def _dumped(entry: object) -> str:
@@ -198,65 +161,23 @@ def _dumped(entry: object) -> str:
 
 
 def _said(header: Mapping[str, Any], name: str) -> str:
-    for part in _parts(header):
+    for part in (header, *(part for part in header.values() if isinstance(part, Mapping))):
         text = str(part.get(name) or "").strip()
         if text and not text.endswith("PLACEHOLDER") and not (text[0] in "{[" and text[-1] in "}]"):
             return text
     return ""
 
 
-# ---- lines ----
-
-
-def _starts(text: str, name: str) -> Iterator[int]:
-    """The lines, from 0, at which the entries begin, and the one behind the last of them."""
-    lines = text.split("\n")
-    column, within = -1, False
-    for scalar in guarded_yaml.scalars(text):
-        if scalar.top and within:
-            yield scalar.line
-            return
-        if scalar.top:
-            within = scalar.text == name
-        elif within:
-            column = scalar.column if column < 0 else column
-            if scalar.column == column and lines[scalar.line][: scalar.column].strip() == "-":
-                yield scalar.line
-    yield len(lines)
-
-
-def _last_said(lines: Sequence[str], start: int, stop: int) -> int:
-    while stop > start + 1 and (not lines[stop - 1].strip() or lines[stop - 1].startswith("#")):
-        stop -= 1
-    return stop
-
-
 # ---- an entry as the decision that it tells ----
 
 
 def _names_of(entry: Mapping[str, Any]) -> dict[str, str]:
-    """The keys of an entry by what they stand for; its own names where it has them, else what is known to mean the
-    same.
-    """
-    made = {name: name for name in (*_KNOWN, *_KEPT) if entry.get(name) not in _NOTHING}
-    for key, value in entry.items():
-        if key in made.values() or value in _NOTHING:
-            continue
-        if (kind := _kind_of(key)) in (*_KNOWN, *_KEPT):
-            made.setdefault(kind, key)
-    title = next((key for key in _TITLES if isinstance(entry.get(key), str) and entry[key].strip()), "")
-    return made if not title or "title" in made or "decision" in made else {**made, "title": title}
-
-
-@lru_cache(1024)  # keys come again and again
-def _kind_of(key: str) -> str:
-    words = key.replace("_", " ")
-    kind = key_of(words)
-    if kind == "options" and re.search(r"alternativ|reject", words, re.IGNORECASE):
-        return "alternatives"
-    if kind == "decision" and re.search(r"select|cho(?:sen|ice)", words, re.IGNORECASE):
-        return "selected_option"
-    return _KINDS.get(kind, kind)
+    """The keys of an entry by what they stand for, of several the first one of `_KEYS` that says something."""
+    filled = {key: value for key, value in entry.items() if value not in NOTHING}
+    made = {name: next((key for key in keys if key in filled), "") for name, keys in _KEYS.items()}
+    is_told = made["title"] in ("", "title") or isinstance(filled[made["title"]], str)
+    drop = {"title"} if made["title"] != "title" and (made["decision"] or not is_told) else set()
+    return {name: key for name, key in made.items() if key and name not in drop}
 
 
 def decision_of(entry: Mapping[str, Any], place: tuple[int, int]) -> WrittenDecision | None:
@@ -269,11 +190,10 @@ def decision_of(entry: Mapping[str, Any], place: tuple[int, int]) -> WrittenDeci
     title, text = _text(value.get("title")), _text(value.get("decision")) or taken
     if not (title or text) or (others and not text):
         return None
-    rest = {name: value[name] for name in _KEPT if name in value}
-    rest |= {key: item for key, item in entry.items() if key not in names.values() and item not in _NOTHING}
+    rest = {name: value[name] for name in KEPT if name in value}
+    rest |= {key: item for key, item in entry.items() if key not in names.values() and item not in NOTHING}
     return WrittenDecision(
-        first_line=place[0],
-        last_line=place[1],
+        *place,
         label=_text(value.get("id")),
         title=title,
         text=text,
@@ -285,14 +205,12 @@ def decision_of(entry: Mapping[str, Any], place: tuple[int, int]) -> WrittenDeci
     )
 
 
-def _is_open(entry: Mapping[str, Any]) -> bool:
-    """Whether an entry that tells no decision tells anything beside its id."""
-    return any(value not in _NOTHING for key, value in entry.items() if key not in (_names_of(entry).get("id"), "id"))
-
-
 def _joined(value: Mapping[str, Any]) -> tuple[str, list[str]]:
     """What the selected option says, and the others as alternatives."""
-    wanted = _selection(value.get("selected_option"))
+    selected = value.get("selected_option")
+    selected = selected[0] if isinstance(selected, list) and len(selected) == 1 else selected
+    parts = [selected.get(key) for key in (*_NAMES, *_TEXTS)] if isinstance(selected, Mapping) else [selected]
+    wanted = next(filter(None, map(_text, parts)), "")
     taken, others = "", []
     for option in _items(value.get("options_considered")):
         words = _words_of(option)
@@ -304,31 +222,23 @@ def _joined(value: Mapping[str, Any]) -> tuple[str, list[str]]:
     return taken or wanted, others
 
 
-def _selection(value: object) -> str:
-    """What names the selected option: its id, or its words."""
-    if isinstance(value, list):
-        value = value[0] if len(value) == 1 else None
-    if isinstance(value, Mapping):
-        return next((said for key in (*_NAMES, *_TEXTS) if (said := _text(value.get(key)))), "")
-    return _text(value)
-
-
 def _is_selected(option: Mapping[str, Any], words: str, wanted: str) -> bool:
     texts = [words, *(_text(option.get(key)) for key in _TEXTS)]
-    if wanted.casefold() in (text.casefold() for text in texts if text):
-        return True
-    names = [_text(option.get(key)) for key in _NAMES]
-    return any(name and re.match(rf"{re.escape(name)}(?![\w-])", wanted, re.IGNORECASE) for name in names)
+    names = filter(None, (_text(option.get(key)) for key in _NAMES))
+    return wanted.casefold() in (text.casefold() for text in texts if text) or any(
+        re.match(rf"{re.escape(name)}(?![\w-])", wanted, re.IGNORECASE) for name in names
+    )
 
 
 def _items(value: object) -> list[Mapping[str, Any]]:
     """Options, each by its fields: of a list of texts or mappings, or of a mapping of ids to them."""
-    if isinstance(value, Mapping):
-        return [
-            {"id": key, **(one if isinstance(one, Mapping) else {"description": one})} for key, one in value.items()
-        ]
-    listed = value if isinstance(value, list) else [value]
-    return [one if isinstance(one, Mapping) else {"description": one} for one in listed if one not in _NOTHING]
+    named = list(value.items()) if isinstance(value, Mapping) else []
+    listed = value if isinstance(value, list) else [value] if not named else []
+    pairs = [*named, *((None, one) for one in listed if one not in NOTHING)]
+    return [
+        {**({"id": key} if key is not None else {}), **(one if isinstance(one, Mapping) else {"description": one})}
+        for key, one in pairs
+    ]
 
 
 def _words_of(option: Mapping[str, Any]) -> str:
@@ -348,14 +258,8 @@ def _alternatives(value: object) -> Iterable[str]:
     for item in value if isinstance(value, list) else [value]:
         option = item if isinstance(item, Mapping) else {"option": item}
         words = plain(_words_of(option))
-        outcome = plain(
-            "; ".join(
-                text
-                for key, why in option.items()
-                if _WHY_NOT.fullmatch(key) or _AGAINST.fullmatch(key)
-                for text in _texts(why)
-            )
-        )
+        whys = (why for key, why in option.items() if _WHY_NOT.fullmatch(key) or _AGAINST.fullmatch(key))
+        outcome = plain("; ".join(text for why in whys for text in _texts(why)))
         if not words.strip("-_ ") or _CHOSEN.match(words) or _CHOSEN.match(outcome) or _OF_AN_OPTION.match(words):
             continue
         if not _JUDGED.match(outcome):
@@ -368,9 +272,7 @@ def _prose(value: object) -> str:
     """A reason as text: a list as bullets, a mapping as named lines."""
     if isinstance(value, Mapping):
         return "\n".join(f"- {key}: {'; '.join(_texts(one))}" for key, one in value.items() if _texts(one))
-    if isinstance(value, list):
-        return "\n".join(f"- {text}" for text in _texts(value))
-    return _text(value)
+    return "\n".join(f"- {text}" for text in _texts(value)) if isinstance(value, list) else _text(value)
 
 
 def _texts(value: object) -> list[str]:

@@ -1,0 +1,496 @@
+"""Decisions as a run writes them down: in Markdown, whatever the form, and as one of `ralf.model`.
+
+Of these forms the first one that a document uses counts:
+
+* Sections that call themselves a decision (`## Decision 3: Title`, `### DEC-001: Title`), or have a choice or a reason
+  as a field of their own. The choice is a field, else the option that is called the selected one, else the next line or
+  bullet, else the title.
+* Items with a label: `**D-009: Title**`, `- D-006: text`.
+* Rows of a table with a column for the decision. One that sums up sections gives these their labels.
+* Sections, or items, below a heading that speaks of decisions.
+
+Text in fences and comments, placeholders of templates and what the loop writes itself are no decisions.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+from typing import Any
+
+from ralf.document.tree import to_tree
+from ralf.model import Decision
+from ralf.text.cleaning import clean
+from ralf_integrations.blackbox5.runs import markdown
+from ralf_integrations.blackbox5.runs.folder import time_of
+from ralf_integrations.blackbox5.runs.markdown import ITEM, Field, Line, Section, cells_of, fields_of, key_of, plain
+from ralf_integrations.blackbox5.runs.options import Option, chosen, options_of, rejected
+
+KEPT = ("context", "reversibility", "consequences")
+"""Fields of a decision that are kept under their names."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenDecision:
+    """One decision of a document.
+
+    first_line, last_line  where it stands, counted from 1
+    label         what the document calls it: `DEC-001`, `D-9`, `3`; "" where it has no name
+    title, text   the words of its heading, and the choice in its own words; either may be ""
+    alternatives  what was rejected, each "option: why not", or the option alone
+    status, timestamp  as written
+    fields        everything else, by the name that it has there: context, reversibility, consequences …
+    """
+
+    first_line: int
+    last_line: int
+    label: str = ""
+    title: str = ""
+    text: str = ""
+    rationale: str = ""
+    alternatives: tuple[str, ...] = ()
+    status: str = ""
+    timestamp: str = ""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+def lines_within(found: Iterable[WrittenDecision]) -> set[int]:
+    """The numbers of the lines on which decisions stand."""
+    return {number for one in found for number in range(one.first_line, one.last_line + 1)}
+
+
+# ---- as a decision of the model ----
+
+_STATUSES = {
+    "reversed": r"\b(?:roll(?:ed)?[ _-]?back|revers(?:ed|al)|reverted|undone)\b",
+    "superseded": r"\b(?:supersed\w*|deprecated|replaced|obsolete|downgraded)\b",
+    "dropped": r"\b(?:rejected|declined|dropped|withdrawn|abandoned|cancell?ed)\b",
+}
+_NAMELESS = re.compile(
+    r"(?:(?:the|final|meta|key|cycle|main)[ -])?decisions?(?: made| log)?$|decisions?\b.*\b(?:task|run)-", re.IGNORECASE
+)
+
+
+def statement_of(written: WrittenDecision) -> str:
+    """What was decided, on one line: the title and the choice, each where the other does not say it already."""
+    title, text = plain(written.title), plain(written.text)
+    if not text or not title or _NAMELESS.match(title):
+        return text or title
+    if title.casefold() in text.casefold():
+        return text
+    return title if _words(text) in _words(title) else f"{title.rstrip(':.')}: {text}"
+
+
+def _words(text: str) -> str:
+    words = re.findall(r"\w+", text.casefold())
+    return f" {' '.join(words)} "
+
+
+def decision_tree(written: WrittenDecision, session: str = "", *, origin: str = "") -> dict[str, Any]:
+    """The tree of `ralf.model.Decision` that a written decision is.
+
+    session  what its `label` is qualified by, since labels begin anew in every document: `SESSION#D-9`
+    origin   who made it; "" where its transcript says that
+
+    A status that the model has no word for is kept as `written_status`.
+    """
+    extra: dict[str, Any] = {}
+    if written.label:
+        extra["label"] = f"{session}#{written.label}" if session else written.label
+    told = ((name, written.fields.get(name)) for name in KEPT)
+    extra |= {name: plain(value) if isinstance(value, str) else value for name, value in told if value not in NOTHING}
+    status = next((name for name, words in _STATUSES.items() if re.search(words, written.status, re.I)), "active")
+    if written.status and status == "active":
+        extra["written_status"] = plain(written.status)
+    return to_tree(
+        Decision(
+            decision=statement_of(written),
+            rationale=clean(written.rationale).strip(),
+            alternatives=tuple(plain(option) for option in written.alternatives),
+            status=status,
+            timestamp=time_of(written.timestamp),
+            origin=origin,
+            extra=extra,
+        )
+    )
+
+
+NOTHING: tuple[object, ...] = (None, "", [], {})
+"""Values that say nothing."""
+
+# ---- the forms of a document ----
+
+_ID = r"(?:D|DEC|ADR|DR)[-_ ]?\d[\w.-]*|(?:D|DEC|ADR)-[A-Z][\w.-]*\d"
+"""Labels that only decisions have."""
+_OF_OTHER_THINGS = re.compile(
+    r"\b(?:summary|metrics|framework|criteria|tree|quality|review|rationale|log|registry|record(?:ing)?|format|process"
+    r"|guide(?:lines)?|template|when|how|pending|open|upcoming|future|required|needed|outstanding|unresolved|to make"
+    r"|awaiting)\b",
+    re.IGNORECASE,
+)
+_LABELLED_ITEM = re.compile(
+    rf"(?P<mark>[-*+•]\s+|\d{{1,3}}[.)]\s+)?(?P<bold>\*\*)?\[?(?P<label>{_ID}|Decision\s*#?\d{{1,3}})\]?(?:\*\*)?"
+    r"\s*[:—\u2013]\s*(?:\*\*)?\s*(?P<title>\S.*)$"
+)
+_BOLD_LINE = re.compile(r"\*\*([^*]+)\*\*:?\s*$")
+_COLUMNS = {
+    "label": r"#|no\.?|nr\.?|id|decision id|decision #",
+    "title": r"decisions?|title|topic|what|decision made|decision point",
+    "text": r"(?:option )?(?:selected|chosen)(?: option)?|choice|selection|action|resolution",
+    "rationale": r"rationale|reason(?:ing)?|why|justification|because",
+    "alternatives": r"(?:alternatives?|options?)(?: (?:considered|rejected))?|rejected",
+    "status": r"status|state",
+    "timestamp": r"timestamp|date|time|when",
+}
+_AS_LABEL = re.compile(rf"(?:{_ID}|#?\d{{1,4}}[a-z]?|meta)$", re.IGNORECASE)
+_NUMBERED = re.compile(
+    r"\A(?:[A-Z][\w-]{0,30}[ -]){0,3}Decision\s*+(?:#|No\.?\s*+)?(?P<label>[A-Z]{0,4}-?\d[\w.-]*)?"
+    r"\s*+(?:[:—\u2013]|(?<=\s)-(?=\s)|$)\s*+(?P<title>.*)$",
+    re.IGNORECASE,
+)
+_LABELLED = re.compile(rf"\[?(?P<label>{_ID})(?:\]?\s*(?:[:.)—\u2013]|\s-(?=\s)|$)|\])\s*(?P<title>.*)$")
+_COUNTED = re.compile(r"(?P<label>\d{1,3})[.):]\s+(?P<title>.+)$")
+_SHOWS = re.compile(  # a heading below which it stands how a decision is written down
+    r"(?:decision )?(?:examples?|samples?|templates?|formats?)(?: (?:decisions?|entry|format))?(?::.*)?\W*$"
+    r"|how to (?:write|record|document|read|use)\b",
+    re.IGNORECASE,
+)
+_LISTS = re.compile(r"(?:[\w-]+ ){0,2}decisions(?: \w+)?\W*$", re.IGNORECASE)  # a heading above decisions, itself none
+
+
+def decisions_in(text: str, *, mixed: bool = False) -> list[WrittenDecision]:
+    """The decisions of a document, in its order; [] for one in which nothing was decided.
+
+    mixed  whether it tells other things, too: then a part counts only where it is called a decision
+    """
+    lines = markdown.lines_of(text)
+    sections = markdown.sections_of(lines)
+    if sections and _title_of(sections[0]) is None and not _speaks(sections[0].heading):
+        lines = markdown.titled(lines)
+        sections = markdown.sections_of(lines)
+    if made := _in_sections(sections, mixed=mixed):
+        return _labelled_by_tables(made, list(markdown.tables_of(lines)))
+    if found := _in_items(lines) or ([] if mixed else _in_tables(lines)):
+        return found
+    undecided = {line.number for one in sections if (_title_of(one) or ("", ""))[0] for line in one.lines}
+    left = [line for line in lines if line.number not in undecided]  # a list in one that is none lists its options
+    return _below_headings(sections, counted=False) or _in_bullets(left, mixed=mixed) or (
+        [] if mixed else _below_headings(sections, counted=True)
+    )  # fmt: skip
+
+
+def _speaks(heading: str) -> bool:
+    """Whether decisions that were made are listed below a heading, or a line in bold."""
+    return bool(re.search(r"\bdecisions?\b", heading, re.I)) and not _OF_OTHER_THINGS.search(heading)
+
+
+def _in_sections(sections: Sequence[Section], *, mixed: bool) -> list[WrittenDecision]:
+    titled = [section.first for section in sections if _title_of(section) is not None]
+    made = []
+    last = 0  # the last line of the decision before: what stands within it belongs to it
+    for section in sections:
+        if section.first <= last or any(_SHOWS.match(plain(heading)) for heading in (*section.under, section.heading)):
+            continue
+        name = _title_of(section)
+        following = bisect(titled, section.first)
+        inner = bisect(titled, section.last) > following
+        if inner and (name is None or (section.level == 1 and not name[0])):
+            continue
+        if name is None and (not _decides(section) or (mixed and not any(map(_speaks, section.under[1:])))):
+            continue
+        within = [line for line in section.lines if not inner or line.number < titled[following]]
+        last = max((line.number for line in within), default=section.first)
+        made.append(_of_section(section, *(name or ("", section.heading)), within))
+    return list(filter(None, made))
+
+
+def _below_headings(sections: Sequence[Section], *, counted: bool) -> list[WrittenDecision]:
+    """The parts below a heading that speaks of decisions, or those with a number in their heading."""
+    made = []
+    for section in sections:
+        above = section.under[-1] if section.under and (len(section.under) > 1 or section.level > 2) else ""
+        if counted and section.level > 1 and _COUNTED.match(plain(section.heading)):
+            made.append(_of_section(section, "", plain(section.heading), section.own))
+        elif (
+            not counted and _speaks(above) and not key_of(section.heading) and not _LISTS.match(plain(section.heading))
+        ):
+            made.append(_of_section(section, "", section.heading, section.lines))
+    return list(filter(None, made))
+
+
+def _title_of(section: Section) -> tuple[str, str] | None:
+    """The label and title of a heading that calls itself a decision; None for any other."""
+    heading = re.sub(r"^[^\w\[]+", "", plain(section.heading))
+    found = _LABELLED.match(heading) or _NUMBERED.match(heading)
+    if found is None or heading.casefold() == "decision":
+        return None
+    return (found["label"] or "").lstrip("-"), found["title"].strip() or ("" if found["label"] else heading)
+
+
+def _decides(section: Section) -> bool:
+    """Whether a section whose heading does not say so tells a choice, or a reason, of its own."""
+    if key_of(section.heading):
+        return False
+    _, fields = fields_of(list(takewhile(lambda line: not line.rule, section.own)))  # then the document's own end
+    listed = not _speaks(section.heading)  # else a list is one of several
+    keys = {field.key for field in fields if field.form in ("bold", "plain") or (listed and field.form == "bullet")}
+    below = [line.heading for line in section.lines if line.level == section.level + 1]
+    return bool(keys & {"decision", "rationale"}) or any(key_of(heading) == "decision" for heading in below)
+
+
+def _of_section(section: Section, label: str, title: str, lines: Sequence[Line]) -> WrittenDecision | None:
+    if not label and (counted := _COUNTED.match(title)):
+        label, title = counted["label"], counted["title"]
+    place = section.first, section._replace(lines=tuple(lines)).last
+    made = _decision_of(title.replace("~~", ""), label, lines, place)
+    return replace(made, status=made.status or "withdrawn") if made and section.heading.startswith("~~") else made
+
+
+def _in_items(lines: Sequence[Line]) -> list[WrittenDecision]:
+    """Items that begin with a label: `**D-009: Title**` anywhere, `- D-006: text` below what speaks of decisions."""
+    made = []
+    end = 0
+    about = ""  # the heading, or the line in bold, that the items stand under
+    for place, line in enumerate(lines):
+        if place < end:
+            continue
+        found = None if line.fence or line.level else _LABELLED_ITEM.match(line.text.strip())
+        if line.level or (not found and line.text.startswith("**")):
+            about = line.heading or line.text
+        if not found or not ((found["bold"] and not found["mark"]) or _speaks(about)):
+            continue
+        end = _end_of_item(lines, place, marked=bool(found["mark"]))
+        title = found["title"].rstrip().removesuffix("**") if found["bold"] else found["title"]
+        last = next(row.number for row in reversed(lines[place:end]) if row.text.strip())
+        made.append(_decision_of(title, found["label"], _outdented(lines[place + 1 : end]), (line.number, last)))
+    return list(filter(None, made))
+
+
+def _outdented(lines: Sequence[Line]) -> list[Line]:
+    return [line._replace(text=line.text.lstrip()) if ITEM.match(line.text) else line for line in lines]
+
+
+def _end_of_item(lines: Sequence[Line], place: int, *, marked: bool) -> int:
+    """Where an item ends: at the next one, a heading, a rule, or what stands no deeper than it does."""
+    for end in range(place + 1, len(lines)):
+        line = lines[end]
+        if line.level or line.rule or (not line.fence and _LABELLED_ITEM.match(line.text.strip())):
+            return end
+        if not line.text.strip() or line.fence:
+            continue
+        after_gap = not ITEM.match(line.text) and not line.indent and not lines[end - 1].text.strip()
+        if (marked and line.indent <= lines[place].indent) or (not marked and after_gap):
+            return end
+    return len(lines)
+
+
+def _columns(table: Sequence[Line]) -> dict[str, int]:
+    columns: dict[str, int] = {}
+    for place, name in enumerate(cells_of(table[0])):
+        known = next((key for key, names in _COLUMNS.items() if re.fullmatch(names, plain(name), re.I)), "")
+        columns |= {known: place} if known and known not in columns else {}
+    return columns
+
+
+def _in_tables(lines: Sequence[Line]) -> list[WrittenDecision]:
+    """The rows of the tables that have a column for the decision."""
+    made = []
+    for table in markdown.tables_of(lines):
+        names, columns = [plain(name) for name in cells_of(table[0])], _columns(table)
+        if columns.keys() & {"title", "text"}:
+            made += [_of_row(row.number, [*cells_of(row), *[""] * len(names)], names, columns) for row in table[2:]]
+    return list(filter(None, made))
+
+
+def _of_row(number: int, cells: Sequence[str], names: Sequence[str], columns: dict[str, int]) -> WrittenDecision | None:
+    cell = defaultdict(str, {key: cells[place] for key, place in columns.items()})
+    label, title = cell["label"], cell["title"]
+    if not label and _AS_LABEL.match(title):
+        label, title = title, ""
+    title, text = ("" if _is_placeholder(value) else plain(value) for value in (title, cell["text"]))
+    if not (title or text) or any(_OF_THE_LOOP.fullmatch(plain(cell[key])) for key in ("rationale", "status")):
+        return None
+    others = {names[place]: cells[place] for place in range(len(names)) if place not in columns.values()}
+    return WrittenDecision(
+        first_line=number,
+        last_line=number,
+        label=plain(label).lstrip("#"),
+        title=title,
+        text=text,
+        rationale=cell["rationale"],
+        alternatives=tuple(option.as_alternative() for option in options_of([Line(number, cell["alternatives"])])),
+        status=plain(cell["status"]),
+        timestamp=time_of(cell["timestamp"]),
+        fields=_by_known_name({name: value for name, value in others.items() if value}),
+    )
+
+
+def _labelled_by_tables(made: list[WrittenDecision], tables: Sequence[Sequence[Line]]) -> list[WrittenDecision]:
+    """The decisions with the labels that a table gives them which lists as many, in the same order."""
+    for table in tables:
+        columns = _columns(table)
+        rows = [[*map(plain, cells_of(row)), *[""] * 9] for row in table[2:]]
+        for place in (columns[key] for key in ("label", "title") if key in columns and columns[key] < 9):
+            labels = [cells[place] for cells in rows]
+            if len(rows) == len(made) and all(re.fullmatch(_ID, label) for label in labels):
+                told = zip(made, labels, strict=True)
+                return [one if re.fullmatch(_ID, one.label) else replace(one, label=label) for one, label in told]
+    return made
+
+
+def _in_bullets(lines: Sequence[Line], *, mixed: bool) -> list[WrittenDecision]:
+    """The items below headings, or bold lines, that speak of decisions; below the title, too, unless `mixed`."""
+    made = []
+    below = in_bold = False
+    for place, line in enumerate(lines):
+        if line.level:
+            below, in_bold = (line.level > 1 or not mixed) and _speaks(line.heading), False
+        elif not line.fence and (bold := _BOLD_LINE.match(line.text)) and (in_bold or not below):
+            below = in_bold = _speaks(bold[1])
+        found = None if line.fence or not below or line.indent else ITEM.match(line.text)
+        if found is None or _is_metadata(found["text"]):
+            continue
+        inner = list(takewhile(lambda other: other.fence or other.text[:1].isspace(), lines[place + 1 :]))
+        title, text = _halves(found["text"])
+        decision = _decision_of(title, "", _outdented(inner), (line.number, line.number + len(inner)))
+        if decision is not None:
+            made.append(replace(decision, rationale=decision.rationale or text))
+    return made
+
+
+def _halves(item: str) -> tuple[str, str]:
+    """`**Choice** - reason` in two; a choice without one is whole, and so is `**Decision:** choice`."""
+    named = re.match(r"\*\*([^*]+):\*\*\s*(\S.*)$", item)
+    if named and key_of(named[1]) == "decision":
+        return named[2], ""
+    found = re.match(r"\*\*(.+?)\*\*\s*[:—\u2013-]*\s*(.*)$", item)
+    return (found[1].rstrip(":"), found[2]) if found else (item, "")
+
+
+def _is_metadata(item: str) -> bool:
+    """Whether an item tells which run or task it is, or a field of something else."""
+    found = re.match(r"\*\*([^*]+?)(?::\*\*|\*\*:)", item)
+    if found is None or key_of(found[1]) == "decision":
+        return False
+    return bool(key_of(found[1])) or not markdown.says_something([Line(1, item)], header=True)
+
+
+# ---- one part as the decision that it tells ----
+
+_PLACEHOLDER = re.compile(
+    r"FILL_ME|TODO|TBD|\.{3}|…|-+|_+|n/?a|none(?: (?:yet|made))?|title|decision title"
+    r"|no (?:\w+ ){0,3}decisions?\b.*|nothing (?:was )?decided\b.*"
+    r"|\[[^\]]*\]|\{[^}]*\}+|<[^>]*>",
+    re.IGNORECASE,
+)
+_ASKS = re.compile(r"(?:what|why|how|which|who|when|where)\b[^.?\n]*\?\W*$", re.IGNORECASE)
+_UNDECIDED = re.compile(r"\W*(?:pending|open|proposed|undecided|tbd|to be decided|needed|under \w+)\b", re.IGNORECASE)
+_TAKEN_UP = ("rationale", "alternative", "why not", "status", "timestamp", "id", "title")
+_OF_THE_LOOP = re.compile(r"Based on BB5 state analysis|beginning work", re.IGNORECASE)
+"""Reasons that the loop itself writes into every run."""
+
+
+def _is_placeholder(text: str) -> bool:
+    """Whether a template's mark, or nothing, stands where words should."""
+    bare = plain(text).strip(" :*`")
+    return _PLACEHOLDER.fullmatch(bare) is not None or not bare.strip(" #")
+
+
+def _decision_of(title: str, label: str, lines: Sequence[Line], place: tuple[int, int]) -> WrittenDecision | None:
+    """The decision that stands at `place` (first and last line) under a title, its `lines` below; None where only a
+    template's marks are there, or what the loop wrote.
+    """
+    lead, fields = fields_of(lines)
+    by_key: defaultdict[str, list[Field]] = defaultdict(list)
+    for told in fields:
+        by_key[told.key].append(told)
+    first = {key: next((one.value for one in by_key[key] if not one.is_empty), "") for key in ("title", "status", "id")}
+    said = next((field for field in (*by_key["decision"], *by_key["approach"]) if not field.is_empty), None)
+    selection = said.value if said is not None else ""
+    options = [option for field in by_key["options"] for option in options_of(field.lines)]
+    taken = chosen(options, selection)
+    text, lead_rest = _choice(selection, taken, lead)
+    rationale = "\n\n".join(field.value for field in by_key["rationale"] if not field.is_empty) or lead_rest
+    if _OF_THE_LOOP.fullmatch(plain(rationale)):
+        return None
+    all_others = not any("option" in field.name.lower() for field in by_key["options"])
+    single = _single_alternatives(by_key["alternative"], by_key["why not"])
+    alternatives = (*rejected(options, taken, all_others=all_others), *single)
+    others = [field for field in fields if field is not said and field.key not in _TAKEN_UP and field.value]
+    rest = {field.name: field.value for field in others if field.key != "options" or not alternatives}
+    is_empty = bool(_ASKS.match(plain(text))) or _says_nothing(lead, fields)
+    title = "" if _is_placeholder(title or first["title"]) else plain(title or first["title"])
+    text, rationale = ("" if _is_placeholder(one) or _ASKS.match(plain(one)) else one for one in (text, rationale))
+    if not (title or text) or (not text and ((not rationale and is_empty) or _UNDECIDED.match(plain(first["status"])))):
+        return None
+    return WrittenDecision(
+        *place,
+        label=label or plain(first["id"]),
+        title=title,
+        text=text,
+        rationale=rationale,
+        alternatives=alternatives,
+        status=plain(first["status"]),
+        timestamp=next((time for field in by_key["timestamp"] if (time := time_of(field.value))), ""),
+        fields=_by_known_name(rest),
+    )
+
+
+def _says_nothing(lead: Sequence[Line], fields: Sequence[Field]) -> bool:
+    """Whether all that stands below a heading are a template's marks."""
+    filled = [value for value in (*(line.text for line in lead), *(field.value for field in fields)) if value.strip()]
+    return bool(filled) and all(map(_is_placeholder, filled))
+
+
+def _choice(selection: str, taken: Option | None, lead: Sequence[Line]) -> tuple[str, str]:
+    """The words of the choice, and what of the lead is left as its reason."""
+    if taken is not None and (not selection or (taken.text and _only_names(selection, taken))):
+        return taken.text, markdown.text_of(lead)
+    return (selection, markdown.text_of(lead)) if selection else _first_said(lead)
+
+
+def _only_names(selection: str, taken: Option) -> bool:
+    """Whether a selection is an option's name, at most with what the option says: `OPT-002`, `Option B (Stubs)`."""
+    named = rf"(?:option\s*)?{re.escape(taken.name)}(?P<gloss>\W.*)?"
+    found = re.fullmatch(named, plain(selection).strip(" .*`"), re.IGNORECASE)
+    if not taken.name or found is None:
+        return False
+    words, said = (set(re.findall(r"\w{2,}", one.casefold())) for one in (found["gloss"] or "", taken.text))
+    return words <= said
+
+
+def _first_said(lead: Sequence[Line]) -> tuple[str, str]:
+    """The first paragraph or bullet of a text, and the rest of it."""
+    lines = markdown.stripped([line for line in lead if not line.rule])
+    if not lines or lines[0].fence or lines[0].text.lstrip().startswith("|"):
+        return "", markdown.text_of(lines)
+    item = ITEM.match(lines[0].text)
+    first = [item["text"] if item else lines[0].text]
+    for line in lines[1:]:  # of items only deeper ones belong to it
+        is_other = ITEM.match(line.text) and not (item and line.indent > lines[0].indent)
+        if not line.text.strip() or line.fence or is_other:
+            break
+        first.append(line.text)
+    return "\n".join(map(str.rstrip, first)).strip(), markdown.text_of(lines[len(first) :])
+
+
+def _single_alternatives(fields: Sequence[Field], reasons: Sequence[Field]) -> Iterator[str]:
+    """`**Alternative Considered:** X` with `**Why Alternative Rejected:**`, in the order of both."""
+    why = [*("; ".join(plain(line.text) for line in one.lines if line.text.strip()) for one in reasons)]
+    for told, reason in zip(fields, [*why, *[""] * len(fields)], strict=False):
+        for option in options_of(told.lines):
+            option.reasons = option.reasons or [reason] * bool(reason)
+            yield option.as_alternative()
+
+
+def _by_known_name(fields: dict[str, str]) -> dict[str, str]:
+    """The fields, one that is known under its key."""
+    made: dict[str, str] = {}
+    for name, value in fields.items():
+        key = key_of(name) if key_of(name) in KEPT else name
+        made[key if key not in made else name] = value
+    return made
