@@ -171,6 +171,19 @@ def test_the_prompt_names_the_commands_and_what_others_wrote_is_data(project: pr
     assert outside(text) == ""  # nobody takes it for a person's request
 
 
+def test_the_prompt_says_what_refused_the_task_also_after_a_retry_and_before_a_long_text(
+    project: projects.Project,
+) -> None:
+    task = editing.add("Read the gauge", text="so and so " * 3_000, verify="make", root=project.root).task.id
+    proof = Evidence("failed", command="make", exit_status=2, output="level 17 is missing", at="2026-08-19T13:40:00Z")
+    claims.done("Read", task=task, evidence=proof, root=project.root)
+    claims.retry(task, root=project.root)
+    claimed = claims.claim(task, by="loop-w1", root=project.root)
+    assert claimed.claim is not None
+    text = Work(project).prompt(claimed, by="loop-w1", lease=claimed.claim.lease(task))
+    assert "exit status 2" in text and "level 17 is missing" in text
+
+
 @pytest.mark.parametrize("memory", ["on", "off"])
 def test_the_prompt_has_the_persons_lasting_preferences_and_no_one_elses(
     project: projects.Project, memory: str

@@ -23,6 +23,7 @@ _BECOMING = 0.01  # seconds in which a process that is becoming another program 
 _PATIENCE = 10.0  # seconds after which one that SIGKILL does not end is given up: it waits for a device
 
 _NO_COMMAND = 127
+_HIGHEST = 1 << 20  # descriptors
 
 _PLAIN = (
     *(signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE, signal.SIGTERM, signal.SIGCHLD, signal.SIGUSR1),
@@ -97,7 +98,7 @@ def _become(read: int, write: int) -> NoReturn:
     try:
         _as_ever()
         low, high = sorted((read, write))
-        for first, last in ((3, low), (low + 1, high), (high + 1, os.sysconf("SC_OPEN_MAX"))):
+        for first, last in ((3, low), (low + 1, high), (high + 1, _HIGHEST)):
             os.closerange(first, last)
         with os.fdopen(read) as go:
             launch = Launch(**json.load(go))

@@ -302,7 +302,7 @@ class Loop:
         for state in (own, *others):
             if state is not None:
                 self._done_in[state.task.id] = Path(known.cwd)
-                is_other = state.task.id != known.task and state.claim is not None
+                is_other = state is not own and state.claim is not None
                 lease = state.claim.lease(state.task.id) if is_other and state.claim else known.lease
                 verdict = self._verdict(start, state, lease)
                 if verdict.promise:
