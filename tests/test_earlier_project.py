@@ -273,7 +273,7 @@ def test_a_parked_session_gets_its_notice(told: Cli) -> None:
 
 def test_an_orchestrator_goes_on_with_its_own_state(told: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(STATE)))
-    assert told("orchestrator", "pm").status == 0
+    assert told("loop", "handover", "pm").status == 0
     shown = told("show", "pm").out
     assert "almanac" in shown and "chart" in shown
 

@@ -181,7 +181,7 @@ def test_statement_27_a_session_nearly_full_of_one_task_is_told_to_split_it(here
     found = only(here)
     assert found.active_task_tokens > 80_000 and "task" in rules_of(found)
     [warned] = [one for one in found.warnings if one.rule == "task"]
-    assert "ralf task edit --into" in warned.hint
+    assert "ralf task edit TASK --into" in warned.hint
     log_of(here, "s-2").asks(-9, "word " * 1_000).says(-8, 190_000, "Yes.")
     assert "task" not in rules_of(next(one for one in now(here).sessions if one.session == "s-2"))
 

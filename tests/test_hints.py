@@ -51,9 +51,16 @@ def test_what_an_empty_memory_says_to_type_adds_an_item(tmp_path: Path) -> None:
 STORE = Path(".autonomous", "context")
 
 ALL = (
-    *("init", "status", "list", "show", "doctor", "route", "memory", "health", "refresh", "config list", "search x"),
-    *("decide tide x", "log tide", "task list", "task add x", "run list", "context verify", "message", "context trust"),
-    *("signal x y", "memory add fact x", "route rename tide tables", "route close tide", "undo tide", "off"),
+    *("init", "status", "list", "show", "doctor", "route", "memory", "status --all", "task show", "config", "search x"),
+    *("decide tide x", "log tide", "task list", "task add x", "run show", "doctor --store", "send", "trust"),
+    *(
+        "send x y --signal go --wait",
+        "memory add fact x",
+        "route tide --rename tables",
+        "route tide --close",
+        "undo tide",
+        "init --off",
+    ),
 )
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Question = tuple[list[str | bytes], list[str], dict[str, str]]  # words, variables as they are, and others
     Stamp = tuple[int, ...]
 
-_COMMANDS = ("list", "show", "context list", "context show")
+_COMMANDS = ("list", "show")
 
 _FOR_GIT = 0.25  # seconds, which is less than a making waits for it
 
@@ -38,7 +38,7 @@ _began = time.time_ns()  # this process, before it loaded what makes an answer
 def may_be_kept(words: "Sequence[str]") -> bool:
     """Whether a command line is one whose answer is kept."""
     rest = words[2:] if words[:1] == ["--root"] else words
-    return " ".join(rest[: 1 + (rest[:1] == ["context"])]) in _COMMANDS
+    return bool(rest) and rest[0] in _COMMANDS
 
 
 def give_again(words: "Sequence[str]") -> None:

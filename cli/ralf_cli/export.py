@@ -64,7 +64,7 @@ def export(
     import ralf
     from ralf.brief import exporting
     from ralf.storage import durable
-    from ralf_cli.output import say
+    from ralf_cli.output import say, warn
     from ralf_cli.tables import in_bytes
 
     if memory is not None:
@@ -82,8 +82,7 @@ def export(
 
         check_extra("ralf export --html")
     context = ralf.get_context(route, root=root)
-    for warning in context.warnings:
-        say(f"warning: {warning}")
+    warn(context.warnings)
     if tool is not None:
         text = exporting.prompt(context, tool, max_tokens or exporting.TOKENS)
     elif form == "md":

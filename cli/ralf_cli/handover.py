@@ -49,7 +49,7 @@ def handover(ctx: click.Context, route: str, file: Path | None, is_new: bool, ro
     from ralf import project as projects, routing
     from ralf.document.tree import to_tree
     from ralf.route.handing_over import hand_over
-    from ralf_cli.output import emit_json, given_back, say
+    from ralf_cli.output import emit_json, given_back, warn
     from ralf_cli.person import author
     from ralf_cli.terminal import complain
 
@@ -57,8 +57,7 @@ def handover(ctx: click.Context, route: str, file: Path | None, is_new: bool, ro
     with given_back(root, text):
         routing.check_typed(projects.find(root), route, is_new=is_new)
         made = hand_over(route, text, author=author(), root=root)
-    for warning in made.warnings:
-        say(f"warning: {warning}")
+    warn(made.warnings)
     if as_json:
         added = [to_tree(entry) for entry in made.added]
         emit_json(

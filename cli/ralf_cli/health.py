@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ralf_cli.tables import aligned
+
 if TYPE_CHECKING:
     from ralf_integrations.health.look import Health
     from ralf_integrations.health.rules import Session
@@ -164,9 +166,7 @@ def _row(one: Session) -> tuple[object, ...]:
 
 def _lines(found: Health) -> list[str]:
     """The table as lines, and the warnings below it."""
-    rows = [_HEADINGS, *([str(cell) for cell in row] for row in _rows(found))]
-    widths = [max(len(row[n]) for row in rows) for n in range(len(_HEADINGS))]
-    lines = ["  ".join(cell.ljust(widths[n]) for n, cell in enumerate(row)).rstrip() for row in rows]
+    lines = [aligned(_HEADINGS, _rows(found))]
     lines += [
         f"warning: {_plain(one.session)}: {warned.rule}: {_plain(warned.text)}"
         for one in found.sessions

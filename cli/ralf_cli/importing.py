@@ -10,13 +10,14 @@ from datetime import UTC, datetime, timedelta
 
 import click
 
+from ralf_cli.command import command, taking
 from ralf_cli.options import with_json, with_root
 
 
-@click.command("import", short_help="Import history and tasks from other tools.")
+@command("import", short_help="Import history and tasks from other tools.")
 @click.argument("words", nargs=-1, metavar="[WHAT] [PATH]...")
-@click.option("--dry-run", is_flag=True, help="Only show what would be imported where.")
 @click.option("--since", metavar="WHEN", help="Only client sessions written to since then, e.g. 30d, 2026-02-01.")
+@taking("dry_run")
 @with_root
 @with_json
 @click.pass_context

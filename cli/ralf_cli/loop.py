@@ -18,6 +18,7 @@ import click
 from ralf_cli.command import command, taking
 from ralf_cli.main import LazyGroup
 from ralf_cli.options import with_json_alone, with_root
+from ralf_cli.tables import aligned
 
 if TYPE_CHECKING:
     from ralf.project import Project
@@ -331,10 +332,7 @@ _HEADINGS = ("WORKER", "TASK", "AGENT", "PROCESS", "FOR", "TITLE")
 
 
 def _state_lines(state: LoopState) -> list[str]:
-    rows = [_HEADINGS, *_rows(state)]
-    widths = [max(len(str(row[n])) for row in rows) for n in range(len(_HEADINGS))]
-    lines = ["  ".join(str(cell).ljust(widths[n]) for n, cell in enumerate(row)).rstrip() for row in rows]
-    return [*lines, _summary(state)]
+    return [aligned(_HEADINGS, _rows(state)), _summary(state)]
 
 
 def _rows(state: LoopState) -> list[tuple[object, ...]]:

@@ -75,6 +75,29 @@ class LazyGroup(TakesShared, click.Group):
         return super().resolve_command(ctx, args)
 
 
+def group(name: str, commands: str, *, alone: str = "", **more: Any) -> LazyGroup:
+    """A group of commands. Typed alone it is its help, or one of its commands.
+
+    commands  `module:function` of each, with blanks between them; it is typed as its function is called
+    alone     the command that it is when it is typed alone
+    """
+
+    class Made(LazyGroup):
+        lazy: ClassVar[dict[str, str]] = {
+            place.partition(":")[2].strip("_"): f"ralf_cli.{place}" for place in commands.split()
+        }
+
+    @click.pass_context
+    def on_its_own(ctx: click.Context) -> None:
+        if ctx.invoked_subcommand is None and not alone:
+            click.echo(ctx.get_help())
+        elif ctx.invoked_subcommand is None and (command := made.get_command(ctx, alone)):
+            ctx.invoke(command)
+
+    made = Made(name=name, invoke_without_command=True, callback=on_its_own, **more)
+    return made
+
+
 class _Main(LazyGroup):
     """All commands. Where one fails, the hint names commands as they are typed in the project that is meant."""
 

@@ -9,6 +9,7 @@ import click
 
 from ralf_cli.command import command, taking
 from ralf_cli.options import Misused, complete_route, is_label, meant, with_json, with_root
+from ralf_cli.tables import so_many
 
 if TYPE_CHECKING:
     from ralf.maintenance.forget import Forgotten
@@ -59,7 +60,7 @@ def _emit(report: VerifyReport) -> None:
         say(f"{len(notes) - _NOTES:,} more notes: --json")
     damaged = sum(finding.damage for finding in report.findings)
     looked = ", ".join(
-        _so_many(count, noun)
+        so_many(count, noun)
         for count, noun in (
             (len(report.routes), "route"),
             (report.records, "record"),
@@ -67,10 +68,6 @@ def _emit(report: VerifyReport) -> None:
         )
     )
     click.echo(f"{looked}: {f'{damaged:,} damaged' if damaged else 'all whole'}")
-
-
-def _so_many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 @command(short_help="Drop old transcript text, or useless items of a memory.")
@@ -123,7 +120,7 @@ def gc(age: str | None, memory: str | None, dry_run: bool, root: str | None, as_
     rows = [(one.route or "-", ", ".join(one.checkpoints) or "-", one.time or "-", one.size) for one in report.dropped]
     table(("ROUTE", "CHECKPOINT", "TIME", "BYTES"), rows, right=(3,))
     of = sum(len(one.checkpoints) for one in report.dropped)
-    say(f"of {_so_many(of, 'checkpoint')} `ralf show` will show no words any more: only session, lines and hash")
+    say(f"of {so_many(of, 'checkpoint')} `ralf show` will show no words any more: only session, lines and hash")
     if dry_run:
         click.echo(f"would drop {freed}; {left}")
         return
@@ -140,12 +137,12 @@ def _tidy(agent: str, root: str | None) -> None:
     from ralf import project as projects
     from ralf.memory.model import check_agent
     from ralf.memory.writing import load, tidy
-    from ralf_cli.output import say
 
     whose = projects.find(root), check_agent(agent)
     before, made = load(*whose), tidy(*whose)
-    for warning in made.warnings:
-        say(f"warning: {warning}")
+    from ralf_cli.output import warn
+
+    warn(made.warnings)
     gone = len(before.items) - len(made.items)
     undo = f"to undo it: ralf memory edit --to r{before.revision}"
     click.echo(f"{agent}: {len(made.items):,} items, {gone:,} fewer; {undo}")

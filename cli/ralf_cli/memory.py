@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
 from ralf_cli.command import command, shared, taking
-from ralf_cli.main import LazyGroup
+from ralf_cli.main import group
 from ralf_cli.options import with_json, with_json_alone, with_root
 
 if TYPE_CHECKING:
@@ -27,19 +27,10 @@ _KINDS = ("trap", "command", "preference", "fact", "pattern", "relationship")
 _MOST = 40  # items that are shown where nothing else is asked for
 
 
-class _Memory(LazyGroup):
-    lazy: ClassVar[dict[str, str]] = {name: f"ralf_cli.memory:{name}" for name in "show add edit drop accept".split()}
-
-
-@click.pass_context
-def _show_all(ctx: click.Context) -> None:
-    """Alone it shows the memory."""
-    if ctx.invoked_subcommand is None:
-        ctx.invoke(show)
-
-
-memory = _Memory(
-    name="memory",
+memory = group(
+    "memory",
+    "memory:show memory:add memory:edit memory:drop memory:accept",
+    alone="show",
     help="""Show and correct what an agent has learned across tasks.
 
     A memory holds traps with what resolved them, commands that work, preferences, facts, patterns and relationships.
@@ -59,8 +50,6 @@ memory = _Memory(
     params=[
         shared("agent", "--agent", of="ralf memory", metavar="NAME", help="Whose. Default: $RALF_MEMORY, else main.")
     ],
-    invoke_without_command=True,
-    callback=_show_all,
 )
 
 
@@ -93,10 +82,9 @@ def _with_id() -> Callable[[F], F]:
 
 def _with_warnings(memory: Memory) -> Memory:
     """A memory, after its warnings were shown."""
-    from ralf_cli.output import say
+    from ralf_cli.output import warn
 
-    for warning in memory.warnings:
-        say(f"warning: {warning}")
+    warn(memory.warnings)
     return memory
 
 

@@ -72,6 +72,12 @@ def say(text: str) -> None:
     click.echo(bounded(typed(text)), err=True)
 
 
+def warn(warnings: Iterable[str]) -> None:
+    """Say what is wrong and stops nothing, a line each."""
+    for warning in warnings:
+        say(f"warning: {warning}")
+
+
 def table(headings: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[int] = ()) -> None:
     """Print rows: aligned columns in a pipe, a table on a terminal. `right`: columns that are aligned right."""
     if sys.stdout.isatty():
@@ -156,8 +162,7 @@ def _nothing(report: CheckpointReport) -> str:
 
 def emit_report(report: CheckpointReport) -> None:
     """Print what a checkpoint came to."""
-    for warning in report.warnings:
-        say(f"warning: {warning}")
+    warn(report.warnings)
     if report.run is not None:
         _emit_run(report)
     if not report.checkpoints:

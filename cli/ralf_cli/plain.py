@@ -1,8 +1,7 @@
 """What agents type most, answered in a pipe without loading click, which takes longer than the answer.
 
-    ralf list · show ROUTE                  ralf refresh
     ralf list · show ROUTE          ralf task list · show · claim · progress · done
-    ralf memory show --for TEXT             ralf decide ROUTE TEXT
+    ralf memory show --for TEXT     ralf decide ROUTE TEXT
     ralf --help
 
 `--root DIR` may precede them. The output is the same to the byte: `ralf_cli.main` handles everything unusual (a
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from ralf import environment
 from ralf.errors import RalfError
-from ralf_cli import answers, tables
+from ralf_cli import aliases, answers, tables
 from ralf_integrations.hooks import instant
 
 if TYPE_CHECKING:
@@ -103,6 +102,7 @@ def _answer(arguments: Sequence[str], wrote: list[str]) -> str:
         return ""
     if rest in (["--help"], ["-h"]):
         return _help()
+    rest = aliases.resolved(rest)
     name = " ".join(rest[:2] if rest[:1] in _GROUPS else rest[:1])
     if name not in _COMMANDS:
         return ""
@@ -160,7 +160,7 @@ def _parsed(arguments: Sequence[str], allowed: Sequence[str]) -> _Options | None
     left = iter(arguments)
     for argument in left:
         name = argument if argument in allowed else _SECOND if "" in found else ""
-        value = "yes" if name == _JSON else next(left, "-") if name in allowed else argument
+        value = "yes" if name in (_JSON, _FRESH) else next(left, "-") if name in allowed else argument
         if (
             name in found
             or value.startswith("-")
@@ -251,12 +251,12 @@ def _memory_for(options: _Options, root: str | None) -> str:
     return get_memory(options[_FOR], agent=environment.memory_name(), root=root).text
 
 
-def _refresh(options: _Options, root: str | None) -> str:
+def _show_fresh(options: _Options, root: str | None) -> str:
     from ralf.tasks import refresh
     from ralf_cli.tasktext import REFRESH_TOKENS
 
     most = int(options.get("--max-tokens", REFRESH_TOKENS))
-    found = refresh.refresh(task=options.get("--task"), max_tokens=most, root=root)
+    found = refresh.refresh(task=options.get(""), max_tokens=most, root=root)
     if found.warnings:
         return ""
     return _json(found.to_json()) if _JSON in options else found.render(fenced=environment.is_agent())
@@ -276,6 +276,8 @@ def _list_tasks(options: _Options, root: str | None) -> str:
 
 
 def _show_task(options: _Options, root: str | None) -> str:
+    if "" not in options or _FRESH in options:
+        return _show_fresh(options, root)
     from ralf.tasks import store
     from ralf_cli.tasktext import as_json, full
 
@@ -337,7 +339,7 @@ def _ralf(root: str | None) -> str:
     return project.find(root).command
 
 
-_JSON, _FOR = "--json", "--for"
+_JSON, _FOR, _FRESH = "--json", "--for", "--fresh"
 
 _SECOND = " "
 
@@ -346,23 +348,19 @@ _OF_DECIDE = ("--because", "--instead-of", "--supersedes")
 _COMMANDS: dict[str, tuple[Callable[[_Options, str | None], str], int, int, tuple[str, ...]]] = {
     "list": (_list, 0, 0, ()),
     "show": (_show, 1, 1, ("--max-tokens",)),
-    "context list": (_list, 0, 0, ()),
-    "context show": (_show, 1, 1, ("--max-tokens",)),
     "decide": (_decide, 2, 2, _OF_DECIDE),
-    "context decide": (_decide, 2, 2, _OF_DECIDE),
     "memory show": (_memory_for, 0, 0, (_FOR,)),
-    "refresh": (_refresh, 0, 0, ("--task", "--max-tokens", _JSON)),
     "task list": (_list_tasks, 0, 0, ("--role", _JSON)),
-    "task show": (_show_task, 1, 1, (_JSON,)),
+    "task show": (_show_task, 0, 1, ("--max-tokens", _FRESH, _JSON)),
     "task claim": (_claim, 0, 1, ("--role", "--lease", _JSON)),
     "task progress": (_progress, 1, 1, ("--task", _JSON)),
     "task done": (_done, 1, 1, ("--task", _JSON)),
 }
 """What does a command, how many arguments it takes, and which options."""
 
-_GROUPS = (["context"], ["memory"], ["task"])
+_GROUPS = (["memory"], ["task"])
 
-_WRITES = frozenset(("decide", "context decide", "task claim", "task progress", "task done"))
+_WRITES = frozenset(("decide", "task claim", "task progress", "task done"))
 
 _NUMBERS = frozenset(("--max-tokens", "--lease"))
 

@@ -8,6 +8,7 @@ import click
 
 from ralf_cli.command import command, taking
 from ralf_cli.options import with_json, with_root
+from ralf_cli.tables import so_many
 
 if TYPE_CHECKING:
     from ralf.tasks.sequence import Plan
@@ -92,4 +93,4 @@ def _sum(plan: Plan) -> str:
     """How many tasks, chains and checkpoints a plan has."""
     checkpoints = sum(len(chain.placed) for chain in plan.chains)
     counts = ((len([*plan]), "task"), (len(plan.chains), "chain"), (checkpoints, "checkpoint"))
-    return ", ".join(f"{count:,} {noun}{'s' * (count != 1)}" for count, noun in counts)
+    return ", ".join(so_many(count, noun) for count, noun in counts)

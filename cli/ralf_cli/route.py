@@ -113,13 +113,12 @@ def _use(project: Project, name: str, *, is_new: bool) -> None:
 
 def _rename(ctx: click.Context, old: str, new: str, because: str, root: str | None, *, as_json: bool) -> None:
     from ralf.maintenance.renaming import rename_route
-    from ralf_cli.output import emit_json, fields_of, say
+    from ralf_cli.output import emit_json, fields_of, warn
     from ralf_cli.person import author
     from ralf_cli.terminal import complain
 
     done = rename_route(old, new, because=because, by=author(), root=root)
-    for warning in done.warnings:
-        say(f"warning: {warning}")
+    warn(done.warnings)
     if as_json:
         emit_json(fields_of(done))
     else:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, BinaryIO, ClassVar
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
 from ralf_cli.command import command, shared, taking
-from ralf_cli.main import LazyGroup
+from ralf_cli.main import group
 from ralf_cli.options import with_json, with_json_alone, with_root
 
 if TYPE_CHECKING:
@@ -21,23 +21,9 @@ _STATUSES = ("running", "waiting", "paused", "lost", "completed", "failed", "dea
 _QUIET = ("completed", "cancelled")  # what a list leaves out where nothing else is asked for
 
 
-class _Run(LazyGroup):
-    lazy: ClassVar[dict[str, str]] = {
-        "show": "ralf_cli.run:show",
-        "retry": "ralf_cli.run:retry",
-        "cancel": "ralf_cli.run:cancel",
-    }
-
-
-@click.pass_context
-def _help(ctx: click.Context) -> None:
-    """Alone it is its help."""
-    if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
-
-
-run = _Run(
-    name="run",
+run = group(
+    "run",
+    "run:show run:retry run:cancel",
     help="""List, follow and steer the runs of agents.
 
     A run is the durable state of an agent that a program of yours keeps with `ralf.agent`: saved states, calls made
@@ -62,8 +48,6 @@ run = _Run(
             help="Only this step. Default: every one; to be shown, the one written last.",
         )
     ],
-    invoke_without_command=True,
-    callback=_help,
 )
 
 

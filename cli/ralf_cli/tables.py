@@ -42,7 +42,12 @@ def in_brief(text: str) -> str:
 
 def in_bytes(size: int) -> str:
     """A number of bytes, in words."""
-    return f"{size:,} byte{'s' * (size != 1)}"
+    return so_many(size, "byte")
+
+
+def so_many(count: int, noun: str) -> str:
+    """A number of things: `1 route`, `2,000 routes`."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
 def echoed(text: str) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import click
 
 from ralf_cli.command import command, shared, taking
-from ralf_cli.main import LazyGroup
+from ralf_cli.main import group
 from ralf_cli.options import as_seconds, with_json, with_json_alone, with_root
 from ralf_cli.tasktext import LEASE, REFRESH_TOKENS
 
@@ -20,29 +20,9 @@ _MOST = 200_000  # bytes that are read from standard input
 _STATUSES = ("pending", "completed", "failed", "cancelled")
 
 
-class _Task(LazyGroup):
-    lazy: ClassVar[dict[str, str]] = {
-        "add": "ralf_cli.tasklist:add",
-        "list": "ralf_cli.task:list_",
-        "show": "ralf_cli.task:show",
-        "claim": "ralf_cli.task:claim",
-        "progress": "ralf_cli.task:progress",
-        "done": "ralf_cli.task:done",
-        "fail": "ralf_cli.task:fail",
-        "release": "ralf_cli.task:release",
-        "edit": "ralf_cli.tasklist:edit",
-    }
-
-
-@click.pass_context
-def _help(ctx: click.Context) -> None:
-    """Alone it is its help."""
-    if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
-
-
-task = _Task(
-    name="task",
+task = group(
+    "task",
+    "tasklist:add task:list_ task:show task:claim task:progress task:done task:fail task:release tasklist:edit",
     help="""List, claim and finish tasks.
 
     A task is one Markdown file in .autonomous/tasks, which you can edit at any time. An agent claims a task, works on
@@ -60,8 +40,6 @@ task = _Task(
     """,
     short_help="List, claim and finish tasks.",
     params=[shared("held", "--task", of="ralf task", metavar="ID", help="Default: RALF_LEASE, else the one you hold.")],
-    invoke_without_command=True,
-    callback=_help,
 )
 
 
@@ -90,7 +68,7 @@ def list_(
     \b
     Exit status: 0, even without any task · 4 a task file is damaged (the others are listed)
     """
-    from ralf_cli.output import emit_json, say, table
+    from ralf_cli.output import emit_json, say, table, warn
     from ralf_cli.tasktext import HEADINGS, RIGHT, as_json as tree, cells, more, nothing, tasks_of, warnings_of
     from ralf_cli.terminal import complain
 
@@ -103,8 +81,7 @@ def list_(
         say(nothing(root))
     if left := more(found):
         say(left)
-    for warning in warnings_of(found):
-        say(f"warning: {warning}")
+    warn(warnings_of(found))
     for path, problem in found.damaged:
         complain(problem, f"mend the file: {path}")
     if found.damaged:
@@ -159,11 +136,10 @@ def _show_fresh(id_: str | None, max_tokens: int, root: str | None, *, plain: bo
     """Show what a fresh agent reads first; `id_` None: of the task that it holds."""
     from ralf.tasks import refresh as refreshing
     from ralf_cli import markdown
-    from ralf_cli.output import emit_json, is_read_by_an_agent, say
+    from ralf_cli.output import emit_json, is_read_by_an_agent, say, warn
 
     found = refreshing.refresh(task=id_, max_tokens=max_tokens, root=root)
-    for warning in found.warnings:
-        say(f"warning: {warning}")
+    warn(found.warnings)
     if as_json:
         emit_json(found.to_json())
         return
@@ -368,7 +344,7 @@ def tell(state: TaskState, text: str, *, as_json: bool) -> None:
 
 
 def _warn(state: TaskState) -> None:
-    from ralf_cli.output import say
 
-    for warning in state.warnings:
-        say(f"warning: {warning}")
+    from ralf_cli.output import warn
+
+    warn(state.warnings)

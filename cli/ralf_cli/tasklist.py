@@ -80,7 +80,7 @@ def add(
     from ralf.errors import UsageError
     from ralf.tasks import editing
     from ralf.tasks.model import PRIORITY
-    from ralf_cli.output import emit_json, given_back, say
+    from ralf_cli.output import emit_json, given_back, say, warn
     from ralf_cli.task import said
     from ralf_cli.tasktext import as_json as tree
 
@@ -105,8 +105,7 @@ def add(
         emit_json(tree(state))
     else:
         click.echo(state.task.id)
-    for warning in state.warnings:
-        say(f"warning: {warning}")
+    warn(state.warnings)
     if state.task.verify and not quiet:
         from ralf import project as projects
         from ralf.tasks.evidence import why_not_run

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ralf.errors import RalfError
 from ralf.text.cleaning import clean, one_line, trimmed
-from ralf_cli.tables import aligned
+from ralf_cli.tables import aligned, so_many
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,7 +73,7 @@ def describe(state: TaskState) -> str:
     if word == "completed":
         return f"completed, {_COMPLETED.get(state.evidence.state, '')}" if state.evidence is not None else "completed"
     if word == "ready" and state.failures:
-        return f"ready, {_so_many(state.failures, 'attempt')} failed"
+        return f"ready, {so_many(state.failures, 'attempt')} failed"
     return word
 
 
@@ -230,7 +230,7 @@ def _at(time: str) -> str:
 
 def _lasts(seconds: int) -> str:
     """A lease as a person says it."""
-    return _so_many(seconds // 60, "minute") if seconds % 60 == 0 else _so_many(seconds, "second")
+    return so_many(seconds // 60, "minute") if seconds % 60 == 0 else so_many(seconds, "second")
 
 
 def _with_title(id_: str, known: Mapping[str, TaskState]) -> str:
@@ -245,10 +245,6 @@ def _field(name: str, value: str) -> str:
 def _ids(ids: Sequence[str]) -> str:
     left = len(ids) - _NAMED
     return ", ".join(ids[:_NAMED]) + (f" and {left:,} more" if left > 0 else "")
-
-
-def _so_many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def noted(state: TaskState) -> str:

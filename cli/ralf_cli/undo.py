@@ -82,11 +82,10 @@ def undo(
 def _tell(ctx: click.Context, done: TakenBack, to: str | None, *, as_json: bool) -> None:
     """Print what was taken back; exit status 4 where the file does not show it."""
     from ralf_cli.history import emit_words
-    from ralf_cli.output import emit_json, fields_of, say
+    from ralf_cli.output import emit_json, fields_of, say, warn
     from ralf_cli.terminal import complain
 
-    for warning in done.warnings:
-        say(f"warning: {warning}")
+    warn(done.warnings)
     did, would, again = ("reverted to", "would be as after", f"--to r{done.revision - 1}")
     if to is None:
         did, would, again = ("took back", "would take back", f"r{done.revision}")

@@ -163,10 +163,11 @@ def _names(ctx: click.Context, group: str) -> Sequence[str]:
 def _found(command: str, rest: Sequence[str]) -> str:
     """A command as it is typed, with what stood behind the wrong one."""
     words, dash, option = command.partition(" -")
-    given = [*rest]
+    flags = next((place for place, one in enumerate(rest) if one.startswith("-")), len(rest))
+    given, more = [*rest[:flags]], rest[flags:]
     if option.endswith("="):
         name = f"-{option[:-1]}"
         first = 1 if name == "--into" else max(len(given) - 1, 0)
         given[first:] = [word for value in given[first:] or [""] for word in (name, value) if word]
         dash = option = ""
-    return " ".join(filter(None, (words, shlex.join(given), f"{dash}{option}".strip())))
+    return " ".join(filter(None, (words, shlex.join(given), shlex.join(more), f"{dash}{option}".strip())))

@@ -345,7 +345,7 @@ def edit(ctx: click.Context, route: str, root: str | None, as_json: bool) -> Non
     from ralf import project as projects, routing
     from ralf.route import corrections, history
     from ralf_cli.history import emit_words
-    from ralf_cli.output import emit_json, fields_of, say
+    from ralf_cli.output import emit_json, fields_of, say, warn
     from ralf_cli.terminal import complain
 
     project = projects.find(root)
@@ -365,8 +365,7 @@ def edit(ctx: click.Context, route: str, root: str | None, as_json: bool) -> Non
         complain(done.damage, hint)
         if not (sys.stdin.isatty() and click.confirm("Edit it again?", default=True, err=True)):
             ctx.exit(4)
-    for warning in ([opened.damage] if opened.damage and not is_said else []) + [*done.warnings]:
-        say(f"warning: {warning}")
+    warn(([opened.damage] if opened.damage and not is_said else []) + [*done.warnings])
     found = history.diff(done.route, f"r{opened.revision}", f"r{done.revision}", root=root)
     if as_json:
         emit_json(fields_of(done) | {"words": [fields_of(one) for one in found.words], "changes": found.changes})

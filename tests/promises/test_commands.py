@@ -113,19 +113,19 @@ print(json.dumps({verb: [key for key in keys if not hasattr(calls[verb](), key)]
 def test_json_on_standard_output_has_the_field_names_of_the_api(user: User) -> None:
     prepared(user)
     typed: dict[str, tuple[str, ...]] = {
-        "list": (),
-        "search": ("SQLite",),
-        "show": ("tidepool",),
-        "why": ("tidepool", "DEC-001"),
-        "decide": ("tidepool", "Read the gauges"),
+        "list": ("list",),
+        "search": ("search", "SQLite"),
+        "show": ("show", "tidepool"),
+        "why": ("show", "tidepool", "DEC-001"),
+        "decide": ("decide", "tidepool", "Read the gauges"),
     }
     keys: dict[str, list[str]] = {}
-    for verb, arguments in typed.items():
-        found: Any = user.does(verb, *arguments, "--json").json()
+    for name, words in typed.items():
+        found: Any = user.does(*words, "--json").json()
         one = found[0] if isinstance(found, list) else found
-        keys[verb] = sorted(one)
-        assert keys[verb]
+        keys[name] = sorted(one)
+        assert keys[name]
     ran = user.python(FIELDS, stdin=json.dumps(keys))
-    assert ran.json() == {verb: [] for verb in typed}
+    assert ran.json() == {name: [] for name in typed}
     for words in (("task", "list"), ("memory", "show"), ("run", "show"), ("status",), ("log", "tidepool")):
         user.does(*words, "--json").json()
