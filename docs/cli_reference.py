@@ -11,22 +11,18 @@ from ralf_cli.main import main
 
 def markdown() -> str:
     """Every command with its usage and help, as `--help` prints it, 100 columns wide."""
-    return "\n".join(_command(click.Context(main, info_name="ralf", **_SETTINGS), main, {}))
+    return "\n".join(_command(click.Context(main, info_name="ralf", **_SETTINGS), main))
 
 
 _SETTINGS = {"max_content_width": 100, "terminal_width": 100}
 
 
-def _command(ctx: click.Context, command: click.Command, known: dict[int, str]) -> Iterator[str]:
-    """A command and those of its group; one that was told under another name is only named. `known`: these, by id."""
+def _command(ctx: click.Context, command: click.Command) -> Iterator[str]:
+    """A command and those of its group."""
     yield f"## `{ctx.command_path}`\n"
-    if id(command) in known:
-        yield f"The same command as `{known[id(command)]}`.\n"
-        return
-    known[id(command)] = ctx.command_path
     yield f"```text\n{command.get_help(ctx)}\n```\n"
     if isinstance(command, click.Group):
         for name in command.list_commands(ctx):
             inner = command.get_command(ctx, name)
             if inner is not None:
-                yield from _command(click.Context(inner, info_name=name, parent=ctx, **_SETTINGS), inner, known)
+                yield from _command(click.Context(inner, info_name=name, parent=ctx, **_SETTINGS), inner)

@@ -1,9 +1,9 @@
-"""Markdown as a terminal shows it: headings, lists, quotations, tables, code and bold, wrapped to its width.
+"""Markdown as a terminal shows it: headings, lists, quotations, code and bold, wrapped to its width.
 
 This is no CommonMark. The text holds words of transcripts, in which `__init__`, `*args`, `<promise>` and `# comment`
 mean what they say. Only what nobody could mean otherwise is rendered: single asterisks and underscores, HTML, entities,
-links and backslashes stay as they are, lines are never joined, and what is quoted keeps the marks of its headings and
-items. `rich.markdown` would drop or join all of these.
+links, tables and backslashes stay as they are, lines are never joined, and what is quoted keeps the marks of its
+headings and items. `rich.markdown` would drop or join all of these.
 """
 
 from __future__ import annotations
@@ -31,17 +31,14 @@ _LABEL, _CODE, _NOTE = "bold magenta", "magenta", "dim"  # readable on a light a
 _NARROWEST = 20  # columns
 # What is longer or larger than this stays as it is:
 _LONGEST = 10_000  # characters of a line
-_LARGEST = 65_536  # characters of a table or a block of code
-_MOST_ROWS = 200  # of a table
+_LARGEST = 65_536  # characters of a block of code
 
 _HEADING = regex(r"(#{1,6}) ++(\S[^\n]*+)")
 _ITEM = regex(r"( *+)([-*]|[0-9]{1,9}[.)]) ++(?=\S)")
 _LABELLED = regex(r"(?:DEC|cp)-[0-9]{1,9}(?![0-9])")
 _FENCE = regex(r"( *+)(`{3,}+)([^`]*+)|( {0,3})(~{3,}+) *+([\w.+#-]*+)")  # a traceback has `    ~~~~~~^^^`
 _RULE = regex(r" {0,3}(?:-{3,}+|\*{3,}+|_{3,}+)")
-_TABLE_RULE = regex(r" *+\|?+(?: *+:?+-++:?+ *+\|)++(?: *+:?+-++:?+)?+")
 _MARK = regex(r"`++|\*{2,}+")
-_BAR_OR_CODE = regex(r"\\?\||`++")
 _WORD = regex(r"\S++")
 _NOTE_OF_OURS = regex(
     r"_(?:Revision [0-9]++, |Left out(?: of this text| here)?+: |Moved out of the file: |Last compacted: |\(cut: `)"
@@ -99,7 +96,7 @@ def _blocks(lines: Sequence[str], screen: _Screen) -> Iterator[str]:
         end = 0
         if len(line) > _LONGEST:
             yield line
-        elif (end := _end_of_fence(lines, number)) or (end := _end_of_table(lines, number)):
+        elif end := _end_of_fence(lines, number):
             yield from _set_apart(lines[number:end], screen)
         elif line.startswith(">"):
             end = next((n for n in range(number, len(lines)) if not lines[n].startswith(">")), len(lines))
@@ -129,12 +126,12 @@ def _blocks(lines: Sequence[str], screen: _Screen) -> Iterator[str]:
 
 
 def _quotation(lines: Sequence[str], screen: _Screen, *, verbatim: bool) -> Iterator[str]:
-    """Quoted lines behind a bar. Only code, tables and bold words of them are rendered, of a tool's output nothing."""
+    """Quoted lines behind a bar. Only code and bold words of them are rendered, of a tool's output nothing."""
     within = [line[1:].removeprefix(" ") for line in lines]
     inner = screen._replace(width=max(_NARROWEST, screen.width - 2))
     number = 0
     while number < len(within):
-        end = 0 if verbatim else _end_of_fence(within, number) or _end_of_table(within, number)
+        end = 0 if verbatim else _end_of_fence(within, number)
         if end:
             made: Iterator[str] = _set_apart(within[number:end], inner)
         else:
@@ -153,7 +150,7 @@ def _quoted_line(line: str, screen: _Screen, *, verbatim: bool) -> Iterator[str]
     yield from _wrapped(" " * (len(line) - len(body)), text, screen)
 
 
-# ---- code and tables ----
+# ---- code ----
 
 
 def _fence(line: str) -> tuple[int, str, str]:
@@ -183,89 +180,15 @@ def _closes(line: str, indented: int, mark: str) -> bool:
     return len(line) - len(found) <= indented + 3 and not found.strip(mark[0])
 
 
-def _end_of_table(lines: Sequence[str], number: int) -> int:
-    """The number of the line behind a table that begins here; 0 for none."""
-    if number + 1 >= len(lines) or not _can_be_row(lines[number]) or len(lines[number + 1]) > _LONGEST:
-        return 0
-    if not _TABLE_RULE.fullmatch(lines[number + 1]):
-        return 0
-    columns = len(_cells(lines[number + 1]))
-    if len(_cells(lines[number])) != columns:
-        return 0
-    end = number + 2
-    while end < len(lines) and _can_be_row(lines[end]) and len(_cells(lines[end])) == columns:
-        end += 1
-    return end
-
-
-def _can_be_row(line: str) -> bool:
-    """Whether a line can belong to a table: it has a bar, and begins nothing else."""
-    if "|" not in line or len(line) > _LONGEST or line.startswith(">"):
-        return False
-    return not (_HEADING.fullmatch(line) or _ITEM.match(line) or _fence(line)[1])
-
-
-def _cells(line: str) -> list[str]:
-    """The cells of a row. A bar within code, or behind a backslash, ends none."""
-    inner = line.strip().removeprefix("|")
-    marks = list(_BAR_OR_CODE.finditer(inner))
-    following = _same_behind(marks)
-    cells, start, number = [""], 0, 0
-    while number < len(marks):
-        mark = marks[number]
-        if end := following.get(number):
-            number = end
-        elif mark[0] != "|" and mark[0][0] != "`":
-            cells[-1] += inner[start : mark.start()] + "|"
-            start = mark.end()
-        elif mark[0] == "|":
-            cells[-1] += inner[start : mark.start()]
-            cells.append("")
-            start = mark.end()
-        number += 1
-    cells[-1] += inner[start:]
-    if len(cells) > 1 and not cells[-1].strip():
-        cells.pop()
-    return [cell.strip() for cell in cells]
-
-
 def _set_apart(lines: Sequence[str], screen: _Screen) -> Iterator[str]:
-    """A block of code, which is not wrapped, so that it can be copied; or a table. Their source if they are too large
-    or never end.
-    """
-    size = sum(map(len, lines))
+    """A block of code, which is not wrapped, so that it can be copied. Its source if it is too large or never ends."""
     indented, mark, info = _fence(lines[0])
-    if mark:
-        if size > _LARGEST or len(lines) < 2 or not _closes(lines[-1], indented, mark):
-            yield from lines
-            return
-        if info:
-            yield from _wrapped("    ", _plain(info, _NOTE), screen)
-        yield from (f"    {_painted(_plain(line, _CODE), screen)}" if line else "" for line in lines[1:-1])
-        return
-    rows = [_cells(line) for number, line in enumerate(lines) if number != 1]
-    if len(rows[0]) * _FEWEST > screen.width or len(rows) > _MOST_ROWS or size > _LARGEST:
+    if sum(map(len, lines)) > _LARGEST or len(lines) < 2 or not _closes(lines[-1], indented, mark):
         yield from lines
         return
-    yield from _table(rows, screen)
-
-
-_FEWEST = 8  # columns of the screen that a column of a table takes at least
-
-
-def _table(rows: Sequence[Sequence[str]], screen: _Screen) -> Iterator[str]:
-    from rich.box import ASCII, SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table(box=SIMPLE_HEAD if screen.rule == "─" else ASCII, show_edge=False, pad_edge=False)
-    for heading in rows[0]:
-        table.add_column(_inline(heading, screen, "bold"), overflow="fold")
-    for row in rows[1:]:
-        table.add_row(*(_inline(cell, screen) for cell in row))
-    console = _console(screen)
-    with console.capture() as captured:
-        console.print(table)
-    yield from (line.rstrip() for line in captured.get().splitlines())
+    if info:
+        yield from _wrapped("    ", _plain(info, _NOTE), screen)
+    yield from (f"    {_painted(_plain(line, _CODE), screen)}" if line else "" for line in lines[1:-1])
 
 
 # ---- a line ----

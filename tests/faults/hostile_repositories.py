@@ -366,7 +366,7 @@ def clone_with_documents(stage: Stage) -> None:
     write(evil / "checkpoint.json", json.dumps({"task": "zqxpilot", "next_steps": ["zqxpilotnext"]}))
     stage.visited(served=False)
     for source in ("decisions-md", "decision-registry", "timeline-memory", "ralf-context", "pilot-checkpoint"):
-        stage.victim.ralf("migrate", source, "--json")
+        stage.victim.ralf("import", source, "--json")
     listed = stage.victim.ralf("list", "--json").out
     routes = [row["route"] for row in json.loads(listed or "[]") if OWN not in row["route"]]
     for route in routes:
@@ -375,7 +375,7 @@ def clone_with_documents(stage: Stage) -> None:
                 stage.victim.faults.append(
                     f"a migrated document makes a {decision.get('kind')} by {decision.get('origin')}"
                 )
-    named = {f"context show {route} --json" for route in routes}  # what was migrated is `import`, never foreign
+    named = {f"show {route} --json" for route in routes}  # what was migrated is `import`, never foreign
     told = [each for each in stage.victim.told if each.by not in named and not each.by.startswith("import")]
     stage.victim.told = told
 

@@ -284,7 +284,7 @@ def mcp_that_speaks_as_the_user(stage: Stage) -> None:
         for decision in shown.json()["decisions"] if shown.status == 0 else []:
             if decision.get("origin") in ("user", "human-edit"):
                 stage.victim.faults.append(f"MCP made a {decision.get('kind', 'decision')} of the user's in {route}")
-        stage.victim.told = [told for told in stage.victim.told if told.by != f"context show {route} --json"]
+        stage.victim.told = [told for told in stage.victim.told if told.by != f"show {route} --json"]
 
 
 @scenario
