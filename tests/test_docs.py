@@ -131,7 +131,7 @@ def test_only_environment_py_looks_at_the_environment() -> None:
 def test_the_python_of_every_page_imports_and_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    dropins.install(tmp_path)
+    dropins.main(["install", str(tmp_path)])
     before = set(sys.modules)
     ran = 0
     for page in PAGES:

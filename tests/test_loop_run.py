@@ -642,7 +642,7 @@ def test_attach_leaves_out_what_earlier_loops_reported(plan: Plan) -> None:
     task = plan.add("work=2 done")
     plan.start("--detach").wait(HANGS)
     until(lambda: [line for line in plan.lines("start") if line["task"] == task])
-    told = plan.command("loop", "attach")
+    told = plan.command("loop", "status", "--follow")
     assert (told.returncode, f"{task} done" in told.stdout, earlier in told.stdout) == (0, True, False)
 
 
