@@ -477,8 +477,8 @@ def test_json_survives_words_that_look_like_json_or_markup(tmp_path: Path) -> No
     ],
     ids=" ".join,
 )
-def test_what_a_command_prints_in_a_pipe_stands_in_the_fence(project: Path, args: tuple[str, ...]) -> None:
-    ran = storekit.process(*args, cwd=project)
+def test_what_a_command_prints_for_an_agent_stands_in_the_fence(project: Path, args: tuple[str, ...]) -> None:
+    ran = storekit.process(*args, cwd=project, RALF_AGENT="a-1")
     assert not ran.out or ran.out.startswith(OWN_OUTPUT), ran
     assert outside(ran.out) == "", ran
 
