@@ -85,7 +85,9 @@ def cut_off(text: str) -> Iterator[Hit]:
 
 _ENDS = regex(r"[\w=.-]")
 _MORE = "q7Rt2bVx9MpL4sKd8WzY3nCf"
-_MAY_FOLLOW = (_MORE, f"{_MORE}@h", "h", "@h", "\nkind: Secret\n", '"},"kind":"Secret"}')  # and make it a secret
+_MAY_FOLLOW = (_MORE, f"{_MORE}@h", "h", "@h")  # and make it a secret
+_OF_MANIFESTS = ("\nkind: Secret\n", '"},"kind":"Secret"}')  # may follow where a manifest has its data
+_DATA = regex(r"(?i)data[\"\\]*\s*:")
 _RANDOM = regex(r"(?<![\w/\\.~+-])(?![a-z0-9]{2,12}[_-])(?=[0-9a-fA-F-]*[g-zG-Z])[A-Za-z0-9_-]{12,200}(?![\w/.+=-])")
 _ID = regex(
     r"(?i)(?:id|h1|base64|hash|commit|digest|sha[0-9]*|integrity|version|etag|fingerprint|recipient|nonce|cursor"
@@ -101,7 +103,8 @@ def unfinished(hits: Callable[[str], list[Hit]], end: str, last: int) -> Iterato
     last  where the last text begins
     """
     known = {hit.start for hit in hits(end)}
-    for hit in (hit for more in _MAY_FOLLOW for hit in hits(end + more)):
+    may_follow = _MAY_FOLLOW + _OF_MANIFESTS if _DATA.search(end) else _MAY_FOLLOW
+    for hit in (hit for more in may_follow for hit in hits(end + more)):
         part = end[hit.start : hit.end]
         if part and hit.start not in known and hit.kind != "vendor-token" and _size(part, needed=True):  # not an id's
             yield Hit(hit.start, hit.start + len(part), "cut-off")
