@@ -18,7 +18,7 @@ from ralf.redact.chance import odds
 from ralf.redact.engine import Hit
 from ralf.redact.marks import MARKER, Known, Span, marked, merged
 from ralf.redact.table import words
-from ralf.redact.values import MIXED, NOTHING, RANDOM, strength
+from ralf.redact.values import ID, MIXED, NOTHING, RANDOM, strength
 from ralf.text.frozen import replace
 from ralf.text.patterns import regex
 from ralf.transcripts.events import Event
@@ -84,6 +84,7 @@ def cut_off(text: str) -> Iterator[Hit]:
 
 
 _ENDS = regex(r"[\w=.-]")
+_ALONE = regex(r"\S{8,4096}+(?=[ \t]*(?:\r?\n|\Z))")  # the rest of what a call printed
 _MORE = "q7Rt2bVx9MpL4sKd8WzY3nCf"
 _MAY_FOLLOW = (_MORE, f"{_MORE}@h", "h", "@h")  # and make it a secret
 _OF_MANIFESTS = ("\nkind: Secret\n", '"},"kind":"Secret"}')  # may follow where a manifest has its data
@@ -254,6 +255,11 @@ class _Stream:
             for hit in hits(text[start:stop]):
                 self._add(start, hit, judge=True)
         for number, (begin, end) in enumerate(pairwise(self._ends), 1):
+            rest = _ALONE.match(text, end)
+            if rest is not None and strength(rest[0]) != ID:
+                printed = [span for span in self._found[number] if ":printed:" in span.marker]
+                for span in (span for span in printed if begin + span.end == end):
+                    self._add(begin, Hit(span.start, rest.end() - begin, "printed"))
             start = _edge(text, max(0, end - _NEAR))
             for hit in cut_off(text[start:end]):
                 if not any(begin + span.end > start + hit.start for span in self._found[number]):
