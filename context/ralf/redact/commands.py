@@ -99,7 +99,7 @@ def _taken(text: str, parts: list[Part], start: int, end: int) -> Iterator[tuple
     for number, (first, last, word) in enumerate(parts):
         name = word.rpartition("/")[2].removesuffix(".exe")
         options |= _OPTION.get(name, {})
-        options |= _OF_USER if word.partition("=")[0] in _USERS else {}
+        options = _OF_USER | options if word.partition("=")[0] in _USERS else options
         taker = taker or name in _TAKERS
         following = parts[number + 1] if number + 1 < len(parts) else None
         if word == "<<<":
@@ -225,7 +225,11 @@ def _names_secret(command: str) -> bool:
 
 def _is_printed(value: str, least: int) -> bool:
     level = strength(value.removesuffix("."))
-    if (value.startswith(("/", "./", "http", "-")) and not is_random(value)) or _HOST.match(value) or value.isdigit():
+    if (
+        (value.startswith(("/", "./", "http", "-")) and not is_random(value))
+        or _HOST.match(value)
+        or (value.isdigit() and level < CHOSEN)
+    ):
         return False
     if value.lower() in words("answers") or (" " in value and not is_phrase(value)):
         return False

@@ -31,6 +31,8 @@ def is_secret(value: str, kind: str, join: str) -> bool:
     """Whether a value is a secret that a name of a kind is joined with."""
     if kind == "pin" and _PIN.match(value):
         return join not in ("near", "code") and not (join == "said" and len(value) == len("2024"))
+    if join in ("code", "near") and is_identifier(value) and not is_passphrase(value, least=len("four")):
+        return False
     return strength(value[:_JUDGED]) >= LEAST[join][0 if kind in ("password", "pin") else 2 if kind == "weak" else 1]
 
 
@@ -118,7 +120,7 @@ def _ends_line(text: str, end: int) -> bool:
 
 _IN_NAMES = "abcdefghijklmnopqrstuvwxyz0123456789_.-"
 
-_REST = regex(r"[a-z0-9_-]{0,40}+")
+_REST = regex(r"[a-z0-9\u00c0-\u058f_-]{0,40}+")  # of a name, with the ending of a case
 
 _WORD_BEFORE = regex(r"[a-z0-9]{1,20}[ /]\Z")
 
@@ -157,7 +159,7 @@ def find(text: Text, stems: Sequence[re.Match[str]]) -> Iterator[Hit]:
         if found is None and kind != "weak":
             words = list(_told_behind(raw, max(place, said.get(kind, 0)), place + _SENTENCE))
             said[kind] = max(said.get(kind, 0), words[-1][1] if words else 0)
-            told = [*_told_before(raw, low, start), *words, *_told_below(raw, place)]
+            told = [*_told_before(raw, low, start), *words, *_told_below(raw, place - len(name), place)]
             found = next((word[:2] for word in told if _is_told(raw, *word, kind)), None)
         if found is not None:
             yield Hit(*found, "key" if kind == "weak" else kind)
@@ -232,7 +234,7 @@ def _refined(
 _WORD = regex(
     expression(
         r"(?:%o|%t){0,3}[ ](?:[\"'`\u00ab\u201c\u201e]([^\n\"'`\u00bb\u201d\u201c]{4,100})[\"'`\u00bb\u201d\u201c]"
-        r"|(?![\w.-]{1,40}=[^=])([^\s\"'`<>(){}\[\]|\\\u00ab]{1,200}))"
+        r"|(?![\w.-]{1,40}=[^=])((?:[^\s\"'`<>(){}\[\]|\\\u00ab]|(?<=[^\W\d])'(?=[^\W\d])){1,200}))"
         r"|([\u0e00-\ud7af]{1,20})[\"'(\u300c\u201c\uff08]?(?:([!-~]{6,64})|(?=[ ]))"
     )
 )
@@ -256,7 +258,7 @@ Told = tuple[int, int, str]
 
 def _is_public(value: str) -> bool:
     """Whether a value looks like what stands in sentences, too: a name of code, an id."""
-    return strength(value) == ID or (is_identifier(value) and not is_passphrase(value))
+    return strength(value) == ID or (is_identifier(value) and not is_passphrase(value, least=len("four")))
 
 
 def _is_told(raw: str, start: int, end: int, join: str, kind: str) -> bool:
@@ -267,19 +269,20 @@ def _is_told(raw: str, start: int, end: int, join: str, kind: str) -> bool:
 
 def _told_before(raw: str, low: str, place: int) -> Iterator[Told]:
     """What a text calls a secret behind it: `… is the deploy token`."""
-    first = max(0, place - LONGEST_NAME)
+    first = max(low.rfind("\n", max(0, place - _SENTENCE), place) + 1, place - _SENTENCE, 0)
     behind = low[first:place].split(" ")
     for number in range(len(behind) - 2, max(0, len(behind) - _MOST_WORDS), -1):
         if behind[number] in _COPULAS:
             end = place - sum(map(len, behind[number:])) - len(behind) + number
-            word = raw[max(0, end - 200) : end].rsplit(None, 1)[-1:]
+            word = raw[first:end].rsplit(" ", 1)[-1:]
             if word and len(word[0]) >= len("01234567"):
                 yield *_stripped(raw, end - len(word[0]), end), "near"
 
 
-def _told_below(raw: str, place: int) -> Iterator[Told]:
-    """What stands alone below the line of a name, or ends it."""
-    if (below := _BELOW.match(raw, place)) is not None:
+def _told_below(raw: str, first: int, place: int) -> Iterator[Told]:
+    """What stands alone below the line of a name, or ends it; below the head of a table, a row does."""
+    in_head = raw[max(0, first - 1) : first] in (",", ";", "|", "\t")
+    if (below := _BELOW.match(raw, place)) is not None and not in_head:
         yield *_stripped(raw, *below.span(1)), "below"
 
 

@@ -196,19 +196,25 @@ _SIGNS = regex(r"[!@#$%^&*?+=]")
 
 _ENGLISH = regex(expression(r"(?:%{english-endings})\Z"))
 
-_STOPWORDS = frozenset(words("stopwords"))
+_STOPWORDS, _OF_CODE = frozenset(words("stopwords")), frozenset(words("code"))
 
 _ESCAPED = regex(r"\\u(?!00[0-7])([0-9a-fA-F]{4})")
+
+_LONG_NUMBER = regex(r"(?!1[5-9]|20[0-9]{12}\Z)[0-9]{14,24}\Z")  # and no time
 
 _ASKS = regex("请|請|入力|输入|输入|введите|입력")
 
 
-def is_passphrase(value: str) -> bool:
-    """Whether a value is words that signs join as those who choose a password do: four, or three with a number."""
-    parts = _PART.split(value)
-    if not _PASSPHRASE.match(value) or _OF_SECRETS.search(value) or _STOPWORDS.intersection(parts):
+def is_passphrase(value: str, *, least: int = 3) -> bool:
+    """Whether a value is words that one sign joins as those who choose a password do, and none of them is of code.
+
+    least  how many words it has
+    """
+    parts = _PART.split(value.rstrip("0123456789"))
+    if len(parts) < least or not _PASSPHRASE.match(value) or _OF_SECRETS.search(value):
         return False
-    return not (parts[-1][-1].isdigit() and _WORD.match(parts[-1]))
+    of_code = sum(part.lower() in _OF_CODE or _ENGLISH.match(part.lower()) is not None for part in parts)
+    return of_code <= (len(parts) + value[-2:].isdigit()) // len("four") and not _STOPWORDS.intersection(parts)
 
 
 def is_phrase(value: str) -> bool:
@@ -251,6 +257,8 @@ def _is_foreign(value: str) -> bool:
 
 def _is_chosen(value: str) -> bool:
     """Whether a person may have chosen a value: words put together, or more than letters, as no name in code has it."""
+    if value.isdigit():
+        return _LONG_NUMBER.match(value) is not None
     if value.isascii() and value.isalpha():
         return value.islower() and len(value) >= _SHORTEST and not (_ENGLISH.search(value) or _OF_SECRETS.search(value))
     if _is_foreign(value):
