@@ -20,6 +20,8 @@ _LATIN = "\u0250"  # the letters before it are Latin ones
 
 _INFLECTED = 6  # letters of a label behind which the ending of a case stands, too: `salasanasi`
 
+_COMPOUND = 7  # letters of a label that may end a longer word: `Zugangsschlüssel`
+
 _LABELS = {"pin": "pin"} | {
     word.replace(" ", sign): kind
     for column, kind in ((2, "secret"), (1, "password"), (3, "pin"))
@@ -56,16 +58,23 @@ def finds(words: frozenset[str]) -> re.Pattern[str]:
 def stems_of(low: str, there: Collection[str] = _ALL) -> Iterator[re.Match[str]]:
     """Where the names of secrets have their stems in a text in lower case, in which these words stand."""
     words = _ALL if there is _ALL else _ALL.intersection(there)
-    for found in finds(words).finditer(low) if words else ():
-        stem = found[0]
-        if stem in _LABELS or _ENGLISH[stem] or stem == "pw":
-            before, behind = low[found.start() - 1 : found.start()], low[found.end() : found.end() + 1]
-            inflected = _LABELS.get(stem) == "password" and len(stem) >= _INFLECTED
-            if (before.isalpha() and before < _LATIN and stem != "pw") or (
-                behind.isalpha() and behind < _LATIN and not inflected
-            ):
-                continue
-        yield found
+    stems, place = finds(words), 0
+    while words and (found := stems.search(low, place)) is not None:
+        stands = _stands(found[0], low[found.start() - 1 : found.start()], low[found.end() : found.end() + 1])
+        place = found.end() if stands else found.start() + 1  # in `rootpw`, `otp` hides what stands there
+        if stands:
+            yield found
+
+
+def _stands(stem: str, before: str, behind: str) -> bool:
+    """Whether a stem stands between two characters: most are parts of words, some are words of their own."""
+    if stem not in _LABELS and not _ENGLISH[stem] and stem != "pw":
+        return True
+    joined = stem == "pw" or (stem in _LABELS and len(stem) >= _COMPOUND)
+    inflected = _LABELS.get(stem) == "password" and len(stem) >= _INFLECTED
+    return (joined or not before.isalpha() or before >= _LATIN) and (
+        inflected or not behind.isalpha() or behind >= _LATIN
+    )
 
 
 @lru_cache(4096)
