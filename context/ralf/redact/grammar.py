@@ -31,9 +31,10 @@ def is_secret(value: str, kind: str, join: str) -> bool:
     """Whether a value is a secret that a name of a kind is joined with."""
     if kind == "pin" and _PIN.match(value):
         return join not in ("near", "code") and not (join == "said" and len(value) == len("2024"))
-    if join in ("code", "near") and is_identifier(value) and not is_passphrase(value, least=len("four")):
+    level = strength(value[:_JUDGED])
+    if join in ("code", "near") and level < ID and is_identifier(value) and not is_passphrase(value, least=len("four")):
         return False
-    return strength(value[:_JUDGED]) >= LEAST[join][0 if kind in ("password", "pin") else 2 if kind == "weak" else 1]
+    return level >= LEAST[join][0 if kind in ("password", "pin") else 2 if kind == "weak" else 1]
 
 
 # ---- what joins a name with its value ----
@@ -53,7 +54,8 @@ _AFTER = regex(
         r"(?:(?:&[a-z0-9_-]{1,30}|!!?(?:str|binary|unsafe))[ ])?"  # YAML's &a and !!str
         r"(?:(?:[a-z]{1,2}[0-9]?|r?#{1,3}|[@$]{1,2}|<<)(?=[\"'])|[\"'](?=\\+[\"'])|'(?=\"))?"  # r"…", @"…", "\"…\""
         r"(?:<!\[cdata\[|%i{1,2}[\u00a0\u202f ]?)?(?P<open>%o)?+"
-        r"(?:(?:bearer|basic|token|apikey|negotiate|ssws|digest)(?:%l|%20|\+)++|key=(?=a))?+)"
+        r"(?:(?:bearer|basic|token|apikey|negotiate|ssws|digest)(?:%l|%20|\+)++|key=(?=a)"
+        r"|(?:(?<=ization:[ ])|(?<=ization[\"'][:,][ ][\"']))[a-z][a-z_-]{1,20}[ ](?=\S{16}))?+)"
     )
 )
 """Matches what stands between a name and its value, in lower case."""

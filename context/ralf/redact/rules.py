@@ -8,7 +8,7 @@ from functools import cache
 
 from ralf.redact.engine import Hit, Text
 from ralf.redact.table import expression, rows
-from ralf.redact.values import ID, MIXED, is_basic, is_placeholder, is_random, is_sample, strength
+from ralf.redact.values import ID, MIXED, VOWEL, is_basic, is_gibberish, is_placeholder, is_random, is_sample, strength
 from ralf.text.patterns import regex
 
 # ---- what a token or a value must satisfy ----
@@ -33,9 +33,9 @@ def _in_webhook(path: str) -> bool:
 
 
 def _in_groups(groups: str) -> bool:
-    """Whether groups of four are a key, and no words: they have a digit, or fewer vowels than words have."""
-    letters = groups.replace(" ", "").lower()
-    return any(map(str.isdigit, letters)) or sum(letter in "aeiou" for letter in letters) * 4 < len(letters)
+    """Whether groups of four are a key, and no words: they have a digit, or a group has no vowel or sound of a word."""
+    low = groups.lower().split()
+    return any(any(map(str.isdigit, group)) or not VOWEL.search(group) or is_gibberish(group) for group in low)
 
 
 _CHECKS: dict[str, Callable[[str], bool]] = {
@@ -45,7 +45,7 @@ _CHECKS: dict[str, Callable[[str], bool]] = {
     "mixed": _has_cases,
     "both": lambda token: _has_digit(token) and _has_cases(token),
     "random": is_random,
-    "tail": lambda token: is_random(token.split("_")[-1].split(".")[-1]) and not is_sample(token),
+    "tail": lambda token: is_random(max(token.replace(".", "_").split("_"), key=len)) and not is_sample(token),
     "told": lambda value: strength(value) >= MIXED,
     "made": lambda value: strength(value) >= ID,
     "open": lambda value: not is_placeholder(value),
