@@ -496,3 +496,35 @@ def test_a_sentence_tells_a_password_in_the_words_of_its_language(text: str) -> 
 def test_prose_code_and_ids_near_a_name_stay_also_at_the_end_of_a_result(text: str) -> None:
     event = Event(kind="result", text=text, start=0, end=1)
     assert REDACTOR.events([event])[0][0].text == text
+
+
+@pytest.mark.parametrize(
+    "password", ["trowel.cymbal.vinegar", "anvil_marigold_hobnail", "Junip3r&Ladle1", "%Zither6!Ladle"]
+)
+def test_words_that_any_sign_joins_are_a_password_and_no_name_of_code(password: str) -> None:
+    assert password not in REDACTOR.text(f"the admin password is {password}, try again")
+    for name in ("settings.database.primary", "user_login_form"):
+        assert name in REDACTOR.text(f"the admin password is {name}, try again")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "github.com/tide/token v7.5.19 h1:kBcT4X3qMF3N1wPw/buHUbIt+ba1rQhET7fdWA+G6Rg=",
+        "Setting up passwd (1:4.13+dfsg1-1+b1) ...",
+        "id,key,label,pass\n9573,quarry,Raisin,yes\n7,sorrel,Other,no",
+        '  - task: UsePythonVersion@0\n  - script: pytest -k "password and not tide"',
+        "gcloud secrets versions access latest --secret=tide-tickets-smtp",
+    ],
+)
+def test_versions_sums_rows_and_names_beside_what_names_a_secret_stay(text: str) -> None:
+    assert REDACTOR.text(text) == text
+
+
+def test_what_goes_on_from_a_printed_secret_is_a_part_of_it() -> None:
+    call = Event("call", "gh auth token", START, START, tool="Bash", input={"command": "gh auth token"}, call_id="c1")
+    first = Event("result", "q7Rt2bVx9MpL4s", START, START, tool="Bash", call_id="c1")
+    for rest, shown in (("Kd8WzY3nCf", False), ("3f786850e387550fdab836ed7e6dc881de23001b", True), ("ok, go on", True)):
+        second = Event("result", rest, START, START, tool="Bash", call_id="c2")
+        found, _ = REDACTOR.events([call, first, second])
+        assert (found[2].text == rest) is shown

@@ -32,7 +32,9 @@ def is_secret(value: str, kind: str, join: str) -> bool:
     if kind == "pin" and _PIN.match(value):
         return join not in ("near", "code") and not (join == "said" and len(value) == len("2024"))
     level = strength(value[:_JUDGED])
-    if join in ("code", "near") and level < ID and is_identifier(value) and not is_passphrase(value, least=len("four")):
+    named = kind not in ("password", "pin") or join in ("code", "near")  # where names stand, too
+    short = (is_identifier(value) or is_passphrase(value)) and not is_passphrase(value, least=len("four"))
+    if named and short and level < ID:
         return False
     return level >= LEAST[join][0 if kind in ("password", "pin") else 2 if kind == "weak" else 1]
 
@@ -107,7 +109,10 @@ def _bare_end(text: str, start: int, cuts: re.Pattern[str], *, said: bool) -> in
     """Where a value without quotes ends; `start` where there is none."""
     end, bare = start, _BARE.match(text, start, start + _LONGEST_BARE)
     while bare is not None and bare.end() < start + _LONGEST:
-        end, bare = bare.end(), _BARE.match(text, bare.end()) if bare.end() == end + _LONGEST_BARE else None
+        end, bare = (
+            bare.end(),
+            _BARE.match(text, bare.end(), start + _LONGEST) if bare.end() == end + _LONGEST_BARE else None,
+        )
     cut = cuts.search(text, start, end)
     end = cut.start() if cut is not None else end
     other = _WITHOUT_SPACES.search(text, start, end) if said else None  # a sentence goes on
@@ -236,7 +241,7 @@ def _refined(
 _WORD = regex(
     expression(
         r"(?:%o|%t){0,3}[ ](?:[\"'`\u00ab\u201c\u201e]([^\n\"'`\u00bb\u201d\u201c]{4,100})[\"'`\u00bb\u201d\u201c]"
-        r"|(?![\w.-]{1,40}=[^=])((?:[^\s\"'`<>(){}\[\]|\\\u00ab]|(?<=[^\W\d])'(?=[^\W\d])){1,200}))"
+        r"|(?![\w.-]{1,40}=[^=])((?:[^\s\"'`<>(){}\[\]|\\\u00ab]{1,200}+|(?<=[^\W\d])'(?=[^\W\d])){1,9}+))"
         r"|([\u0e00-\ud7af]{1,20})[\"'(\u300c\u201c\uff08]?(?:([!-~]{6,64})|(?=[ ]))"
     )
 )
@@ -271,12 +276,12 @@ def _is_told(raw: str, start: int, end: int, join: str, kind: str) -> bool:
 
 def _told_before(raw: str, low: str, place: int) -> Iterator[Told]:
     """What a text calls a secret behind it: `… is the deploy token`."""
-    first = max(low.rfind("\n", max(0, place - _SENTENCE), place) + 1, place - _SENTENCE, 0)
-    behind = low[first:place].split(" ")
+    line = low.rfind("\n", max(0, place - 2 * _SENTENCE), place) + 1
+    behind = low[max(line, place - LONGEST_NAME, 0) : place].split(" ")
     for number in range(len(behind) - 2, max(0, len(behind) - _MOST_WORDS), -1):
         if behind[number] in _COPULAS:
             end = place - sum(map(len, behind[number:])) - len(behind) + number
-            word = raw[first:end].rsplit(" ", 1)[-1:]
+            word = raw[max(line, end - 200, 0) : end].rsplit(" ", 1)[-1:]
             if word and len(word[0]) >= len("01234567"):
                 yield *_stripped(raw, end - len(word[0]), end), "near"
 
