@@ -15,7 +15,7 @@ _PART = regex(
     r"|(?<![A-Za-z0-9+/=])(?P<line>[A-Za-z0-9+/=]{16,}+)(?=[\"'`,;+|\\<\s-]|\Z)"
 )
 
-_NO_WORD = regex(r"\\+[nrt]|\\+u000[aAdD]|<br ?/?>|[^A-Za-z\n]")
+_NO_WORD = regex(r"\\{1,32}+[nrt]|\\{1,32}+u000[aAdD]|<br ?/?>|[^A-Za-z\n]")
 
 _HEADER = regex(r"[A-Za-z-]{4,24}: [^\n\\]{1,80}")
 
