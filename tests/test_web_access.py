@@ -10,8 +10,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from http.cookiejar import CookieJar
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import cast
+from urllib.request import HTTPCookieProcessor, OpenerDirector, build_opener
 
 import pytest
 
@@ -27,7 +31,7 @@ from ralf_integrations.web.access import Access
 from ralf_integrations.web.server import Server
 from webkit import Client, served
 
-ALL = ["/", "/session?id=x", "/routes", "/routes/tide", "/tasks", "/memory", "/runs", "/search", "/events", "/nope"]
+ALL = ["/", "/sessions", "/routes/tide", "/tasks", "/memory", "/runs", "/search", "/changes", "/nope"]
 STATIC = ["/static/style.css", "/static/page.js"]
 
 
@@ -47,25 +51,64 @@ def server(project: Project) -> Iterator[tuple[Server, Client]]:
 
 @pytest.fixture
 def client(server: tuple[Server, Client]) -> Client:
-    return Client(server[1].port, server[1].cookie)
+    return Client(server[1].port, server[1].cookie, server[1].home)
 
 
 # ---- the token ----
 
 
-def test_the_address_is_exchanged_at_once_for_a_cookie_that_no_script_and_no_other_site_gets(project: Project) -> None:
-    server = Server(project.root)
-    thread = threading.Thread(target=server.run)
-    thread.start()
+def test_the_address_is_exchanged_at_once_for_a_cookie_that_no_script_no_other_site_and_no_other_port_gets(
+    project: Project,
+) -> None:
+    with browsed(project) as (browser, jar, port, elsewhere):
+        answer = browser.open(f"http://127.0.0.1:{port[1]}")
+        assert re.fullmatch(rf"http://127\.0\.0\.1:{port[0]}/[\w-]{{24}}/", answer.url)
+        (cookie,) = jar
+        assert cookie.has_nonstandard_attr("HttpOnly") and cookie.get_nonstandard_attr("SameSite") == "strict"
+        assert cookie.discard and cookie.expires is None
+        assert browser.open(f"http://127.0.0.1:{port[0]}{cookie.path}/routes").status == 200
+        for path in ("/", "/routes", "/enter", "/static/page.js"):
+            browser.open(f"http://127.0.0.1:{elsewhere.server_port}{path}")
+    assert elsewhere.cookies == [None] * 4
+
+
+class Elsewhere(ThreadingHTTPServer):
+    """Another server of this machine, which notes the cookies that it is sent."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Noting)
+        self.cookies: list[str | None] = []
+
+
+class Noting(BaseHTTPRequestHandler):
+    """A request of it."""
+
+    def do_GET(self) -> None:
+        """Answer, and note the cookie."""
+        cast("Elsewhere", self.server).cookies.append(self.headers.get("Cookie"))
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def browsed(project: Project) -> Iterator[tuple[OpenerDirector, CookieJar, tuple[int, str], Elsewhere]]:
+    """A browser that keeps cookies by RFC 6265, our server's port and address, and another server."""
+    server, elsewhere, jar = Server(project.root), Elsewhere(), CookieJar()
+    threads = [threading.Thread(target=one) for one in (server.run, elsewhere.serve_forever)]
+    for thread in threads:
+        thread.start()
     try:
-        answer = Client(server.port).enter(server.address)
+        address = server.address.partition(f":{server.port}")[2]
+        yield build_opener(HTTPCookieProcessor(jar)), jar, (server.port, f"{server.port}{address}"), elsewhere
     finally:
         server.stop()
-        thread.join()
-    assert (answer.status, answer.headers["location"], answer.text) == (303, "/", "")
-    assert answer.headers["referrer-policy"] == "no-referrer"
-    cookie = answer.headers["set-cookie"].lower()
-    assert "httponly" in cookie and "samesite=strict" in cookie and "path=/" in cookie and "max-age" not in cookie
+        elsewhere.shutdown()
+        elsewhere.server_close()
+        for thread in threads:
+            thread.join()
 
 
 @pytest.mark.ci
@@ -75,7 +118,7 @@ def test_an_address_that_was_used_lets_nobody_in_not_even_the_browser_that_has_t
     entered = server[1]
     assert re.fullmatch(r"/enter\?token=[\w-]{43}", entered.entry)
     for cookie in ("", entered.cookie):
-        answer = Client(entered.port, cookie).get(entered.entry)
+        answer = Client(entered.port, cookie, entered.home).get(entered.entry)
         assert (answer.status, "set-cookie" in answer.headers) == (403, False)
         assert answer.headers["referrer-policy"] == "no-referrer"
     assert entered.get("/").status == 200
@@ -90,13 +133,20 @@ def test_a_wrong_token_lets_nobody_in_and_does_not_use_up_the_right_one(token: s
 
 @pytest.mark.ci
 def test_no_page_is_shown_without_the_cookie_nor_with_another_or_two(server: tuple[Server, Client]) -> None:
-    port, cookie = server[1].port, server[1].cookie
+    port, cookie, home = server[1].port, server[1].cookie, server[1].home
     name = cookie.partition("=")[0]
     for wrong in ("", f"{name}=x", f"{name}=", f"{cookie}; {name}=x", cookie.replace(name, "other")):
         for path in (*ALL, *STATIC):
-            answer = Client(port, wrong).get(path)
+            answer = Client(port, wrong, home).get(path)
             assert answer.status == 403, path
             assert answer.text.startswith("error: ralf web: this browser was not let in") and "hint: " in answer.text
+
+
+def test_nothing_lies_outside_the_path_of_the_server_even_for_who_has_the_cookie(client: Client) -> None:
+    for home in ("", "/x", client.home[:-1], client.home.upper(), f"/{client.home}"):
+        for path in (*ALL, *STATIC, "/../"):
+            answer = Client(client.port, client.cookie, home).get(path)
+            assert answer.status == 403 and client.home not in answer.text + str(answer.headers), home + path
 
 
 # ---- names, sites, forms ----
@@ -135,6 +185,7 @@ def form(client: Client, **fields: str) -> dict[str, str]:
         {"Origin": "null"},
         {"Origin": ""},
         {"Sec_Fetch_Site": "cross-site"},
+        {"Sec_Fetch_Site": "same-site"},
         {"Content_Type": "text/plain"},
         {"Content_Type": "multipart/form-data; boundary=x"},
         {"Cookie": "none"},
@@ -145,6 +196,16 @@ def test_a_form_of_another_site_records_nothing(client: Client, project: Project
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     assert client.post("/routes/tide/decide", sent, **named).status in (403, 415)
     assert len(ralf.get_context("tide", root=project.root).decisions) == 1
+
+
+def test_a_browser_that_names_the_site_of_each_request_sends_forms_of_our_pages_alone(project: Project) -> None:
+    with served(project, Sec_Fetch_Site="none") as (_, client):
+        sent = form(client) | {"decision": " "}
+        for site in ({}, {"Sec_Fetch_Site": "none"}):
+            client.headers = site
+            assert client.post("/routes/tide/decide", sent).status == 403
+        client.headers = {"Sec_Fetch_Site": "same-origin"}
+        assert client.post("/routes/tide/decide", sent).status == 400
 
 
 @pytest.mark.parametrize("token", ["", "x", "\u00e9"])
@@ -246,7 +307,7 @@ def test_the_command_prints_an_address_and_ends_without_a_trace(
             port = int(re.fullmatch(r"http://127\.0\.0\.1:(\d+)/enter\?token=[\w-]{43}", address)[1])  # type: ignore[index]
             client = Client(port)
             assert client.enter(address).status == 303
-            assert "<h1>Sessions</h1>" in client.get("/").text
+            assert "Waits for you" in client.get("/").text
         finally:
             process.send_signal(sent)
             out, said = process.communicate(timeout=storekit.HANGS)

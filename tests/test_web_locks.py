@@ -24,7 +24,7 @@ import webkit
 from examples import examples
 from ralf.project import Project
 from ralf.tasks import claims
-from ralf_integrations.web import live
+from ralf_integrations.web import live, sessions
 from webkit import PATHS, ROUTE, Client, served
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
@@ -84,15 +84,14 @@ def tree(folder: Path) -> dict[str, tuple[int, int]]:
 def test_no_page_takes_a_lock_opens_a_shared_index_or_writes_anything_in_the_project(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "PAUSE", 0.1)
-    monkeypatch.setattr(live, "FRESH", 0.1)
+    for module in (live, sessions):
+        monkeypatch.setattr(module, "FRESH", 0.0)
     with served(project) as (_, client):
         assert client.get("/search?q=warm").status == 200
         before = tree(project.root)
         with Watch.on(project.root):
-            for path in PATHS * 2:
+            for path in (*PATHS, "/changes") * 2:
                 assert client.get(path).status == 200, path
-            time.sleep(0.6)  # the look for what has changed, too
             assert Watch.found == ()
         assert tree(project.root) == before
         with Watch.on(project.root):
@@ -134,7 +133,9 @@ def test_writers_do_not_wait_for_pages_that_are_read_all_the_time(project: Proje
                 client.get(path)
 
     with served(project) as (_, client):
-        readers = [threading.Thread(target=read, args=(Client(client.port, client.cookie),)) for _ in range(3)]
+        readers = [
+            threading.Thread(target=read, args=(Client(client.port, client.cookie, client.home),)) for _ in range(3)
+        ]
         for reader in readers:
             reader.start()
         try:

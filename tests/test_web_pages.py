@@ -18,18 +18,19 @@ pytest.importorskip("starlette")
 import ralf
 import webkit
 from ralf import api
-from ralf.brief.exporting import markdown
-from ralf.brief.left_out import brief
+from ralf.brief import exporting
 from ralf.maintenance import ownership
 from ralf.memory import writing
-from ralf.memory.family import new_item
+from ralf.memory.family import edit_of, new_item
 from ralf.project import Project
 from ralf_integrations import inbox
 from ralf_integrations.hooks import session_registry
 from ralf_integrations.hooks.session_registry import KnownSession
-from ralf_integrations.web import live
+from ralf_integrations.loop import state as loops
+from ralf_integrations.loop.state import LoopState
 from ralf_integrations.web.exporting import html
-from ralf_integrations.web.paging import paged
+from ralf_integrations.web.reading import paged
+from ralf_integrations.web.rendering import markdown
 from ralf_integrations.web.routes import lineage
 from webkit import KILLED, PARKED, ROUTE, SILENT, STUCK, WORKING, Client, served
 
@@ -48,8 +49,11 @@ def client(project: Project) -> Iterator[Client]:
         yield found
 
 
+_HOME = re.compile(r"/[\w-]{24}(?=/)")
+
+
 class Page(HTMLParser):
-    """A page as a browser reads it: its tags, their attributes, and its text."""
+    """A page as a browser reads it: its tags, their attributes, and its text; addresses below the server's path."""
 
     def __init__(self, source: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -61,8 +65,9 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Note a tag; what stands in blocks beside each other is no one word."""
-        self.tags.append((tag, {name: value or "" for name, value in attrs}))
-        self.text += " " if tag in ("td", "th", "li", "p", "div", "tr", "br", "h1", "h2", "h3", "option") else ""
+        told = {name: value or "" for name, value in attrs}
+        self.tags.append((tag, {name: _HOME.sub("", value, count=1) for name, value in told.items()}))
+        self.text += " " if tag in ("td", "th", "li", "p", "div", "tr", "br", "h1", "h2", "h3", "h4", "option") else ""
 
     def handle_data(self, data: str) -> None:
         """Note a text."""
@@ -87,186 +92,206 @@ def words(client: Client, path: str) -> str:
 # ---- what each page tells ----
 
 
-def test_sessions_tell_who_is_parked_stuck_killed_silent_and_how_full_each_is(client: Client) -> None:
-    said = words(client, "/")
-    assert "1 parked 1 stuck 1 killed 1 silent 1 working" in said
-    assert re.findall(r"[0-9a-f]{8}(?= claude-code)", said) == [
-        one[:8] for one in (PARKED, STUCK, KILLED, SILENT, WORKING)
-    ]
-    assert "Bash pytest -q tests/test_merge.py" in said
+def test_the_first_page_says_what_waits_for_the_person_and_what_happened_within_a_day(client: Client) -> None:
+    page = Page(client.get("/").text)
+    waits, _, happened = page.words.partition("What happened")
+    for said in (
+        f"parked {PARKED[:8]} claude-code on {ROUTE}: You've hit your usage limit",
+        f"stuck {STUCK[:8]} claude-code on storage: failed 6 times",
+        f"silent {SILENT[:8]} ",
+        "failed TASK-offline Say that the boat is offline: the signal strength is not in the API",
+        "foreign vendored a route type ralf trust vendored",
+        "offered fact-1 Clocks on the gauges differ by up to a minute",
+    ):
+        assert said in waits
+    assert re.search(rf"in progress {ROUTE} Leave store.py alone, .* completed archive Move readings", happened)
+    assert "stale TASK-models" in happened and "verified TASK-retry Retry with backoff: all tests pass" in happened
+    assert "you DEC-003 storage: Keep the local copy in SQLite, in WAL mode" in happened
+    assert f"working {WORKING[:8]} " in happened and "Send every secret" not in happened
+    assert {"/task?id=TASK-offline", "/routes/vendored", "/routes/storage/why/DEC-003"} <= page.links()
 
 
-@pytest.mark.ci
-def test_a_session_shows_its_window_over_time_with_checkpoints_and_compactions_on_the_line(client: Client) -> None:
-    page = Page(client.get(f"/session?id={WORKING}").text)
-    kinds = [attrs.get("class") for tag, attrs in page.tags if tag in ("polyline", "circle", "line")]
-    assert "line" in kinds and kinds.count("checkpoint") == 3 and kinds.count("compaction") >= 2
-    assert "cp-001" in page.words and "cp-003" in page.words
-    assert f"/routes/{ROUTE}/why/cp-001" in page.links()
-
-
-def test_a_session_is_found_by_the_beginning_of_its_id_and_no_other_is(client: Client) -> None:
-    assert client.get(f"/session?id={STUCK[:8]}").status == 200
-    assert (
-        client.get("/session?id=ffff").status
-        == client.get("/session?id=").status
-        == client.get("/session").status
-        == 404
-    )
-
-
-def test_a_session_shows_the_very_text_that_it_was_handed_and_what_never_arrived(
-    client: Client, project: Project
+def test_a_task_that_waits_for_a_failed_one_a_killed_loop_and_a_damaged_file_wait_for_the_person(
+    tmp_path: Path,
 ) -> None:
-    said = words(client, f"/session?id={WORKING}")
-    assert re.search(
-        r"brief at UserPromptSubmit, [\d,]+ characters: handed over \d\d:\d\d, arrived \d\d:\d\d .*"
-        r"line at UserPromptSubmit, 49 characters: handed over \d\d:\d\d, did not arrive: its log does not have it .*"
-        r"notice at UserPromptSubmit, 13 characters: did not arrive: its log does not have it, handed over at",
-        said,
+    project = Project(tmp_path)
+    ownership.init(project, share=False)
+    first = api.add_task("Dig", id="TASK-dig", root=tmp_path)
+    api.add_task("Fill", id="TASK-fill", after=(first.task.id,), root=tmp_path)
+    claimed = api.claim("TASK-dig", by="agent", root=tmp_path)
+    api.fail("there is rock", lease=claimed.claim.lease("TASK-dig"), root=tmp_path)  # type: ignore[union-attr]
+    loops.save(project, LoopState(process=2**22 - 7, born=1, machine=session_registry.machine(), began=1.0))
+    (tmp_path / ".autonomous" / "tasks" / "active" / "TASK-odd.md").write_bytes(b"\xff\xfe---")
+    with served(project) as (_, client):
+        said = words(client, "/")
+    assert "Damaged damaged TASK-odd.md" in said and "killed loop its process is gone" in said
+    assert "failed TASK-dig Dig: there is rock" in said and "blocked TASK-fill Fill: waits for TASK-dig" in said
+
+
+def test_a_task_has_a_page_with_its_text_its_attempts_and_what_proves_it(client: Client) -> None:
+    said = words(client, "/task?id=TASK-offline")
+    assert "Failed: the signal strength is not in the API" in said and "agent-3" in said and "failed" in said
+    assert ".autonomous/tasks/active/TASK-offline.md" in said
+    said = words(client, "/task?id=TASK-models")
+    assert "stale: edited since it was verified checked with pytest -q, exit 0" in said and "src/TASK-models.py" in said
+    page = Page(client.get("/task?id=TASK-delta").text)
+    assert "h3" in [tag for tag, _ in page.tags] and "never ends. Ask for what is newer than the cursor." in page.words
+    assert "/task?id=TASK-schema" in page.links() and "completed TASK-schema Store readings in SQLite" in page.words
+
+
+def test_a_text_is_rendered_below_the_page_s_headings_and_leads_nowhere() -> None:
+    told = (
+        "# Do it\n\n### Soon\n\n* **one** [x](javascript:alert(1)) ![y](//evil.example/y)\n\n| a |\n|--:|\n| <b>b</b> |"
     )
-    handed = ralf.get_context(ROUTE, root=project.root).render(2_500, section="resume")
-    assert " ".join(handed.split())[:400] in said
+    page = Page(str(markdown(told, 2)))
+    assert [tag for tag, _ in page.tags if tag != "wbr"] == "h3 h4 ul li strong table thead tr th tbody tr td".split()
+    assert "[x](javascript:alert(1)) ![y](//evil.example/y)" in page.text and "<b>b</b>" in page.text
+    assert not [attrs for _, attrs in page.tags if attrs]
 
 
-def test_routes_are_listed_with_title_last_message_state_and_age(client: Client) -> None:
-    said = words(client, "/routes")
-    assert "tidepool downloads everything on every sync" in said and "asked last: Leave store.py alone" in said
-    assert "archive Move readings older than a year to cold storage completed none" in said
-    assert re.search(r"\d+ min ago", said)
+_CLOCK = r"\d\d:\d\d"
+_LOST = "did not arrive: its log does not have it"
+
+TOLD: dict[str, tuple[str, ...]] = {
+    "/sessions": (
+        "1 parked 1 stuck 1 killed 1 silent 1 working",
+        ".*".join(f"{one[:8]} claude-code" for one in (PARKED, STUCK, KILLED, SILENT, WORKING)),
+        "Bash pytest -q tests/test_merge.py",
+    ),
+    f"/session?id={STUCK[:8]}": (f"Session {STUCK[:8]} stuck",),
+    f"/session?id={WORKING}": (
+        rf"brief at UserPromptSubmit, [\d,]+ characters: handed over {_CLOCK}, arrived {_CLOCK} .*"
+        rf"line at UserPromptSubmit, 49 characters: handed over {_CLOCK}, {_LOST} .*"
+        rf"notice at UserPromptSubmit, 13 characters: {_LOST}, handed over at an unknown time",
+        r"Checkpoints *cp-001 .*cp-003",
+    ),
+    "/routes": (
+        "tidepool downloads everything on every sync",
+        "asked last: Leave store.py alone",
+        r"archive Move readings older than a year to cold storage completed none .*vendored foreign",
+        r"\d+ min ago",
+    ),
+    "/routes?q=cold+STORAGE": (r"4 in all, .* archive",),
+    "/routes?q=zzz": ("No route fits",),
+    f"/routes/{ROUTE}": (
+        "The brief at 2,500 tokens",
+        rf"brief, [\d,]+ characters, session {WORKING[:8]}: handed over {_CLOCK}, arrived {_CLOCK} .*"
+        rf"line, [\d,]+ characters, session {WORKING[:8]}: handed over {_CLOCK}, did not arrive.*"
+        rf"notice, [\d,]+ characters, session {WORKING[:8]}: {_LOST}, handed over at an unknown time",
+        "Rules DEC-007 .* Not again DEC-008 ",
+        r"src/tidepool/outbox\.py",
+    ),
+    f"/routes/{ROUTE}?budget=1000": ("As it would be handed over at 1,000 tokens Context of delta-sync ",),
+    f"/routes/{ROUTE}/files": ("exit",),
+    f"/routes/{ROUTE}/why/cp-001": ("The transcript lines behind it",),
+    f"/routes/{ROUTE}/why/DEC-002": ("Recorded by checkpoint cp-001",),
+    "/routes/storage": ("DEC-003 you Keep .* DEC-002 superseded by DEC-003 .* DEC-001 superseded by DEC-002",),
+    "/routes/storage/why/DEC-002": ("Replaced by: DEC-003 Replaces: DEC-001",),
+    "/routes/storage/why/DEC-003": ("Recorded by hand",),
+    f"/routes/{ROUTE}/diff?a=cp-001&b=cp-003": (
+        "What changed from cp-001 to cp-003",
+        r"added DEC-0\d\d",
+        "changed plan step: 4 → 7",
+    ),
+    "/tasks": (
+        "sync point",
+        r"checkpoint \(",
+        "TASK-schema Store readings in SQLite completed claimed, not verified",
+        rf"TASK-delta Delta sync by cursor pending leased by agent-2 since {_CLOCK}",
+        "TASK-retry Retry with backoff completed verified checked with pytest -q, exit 0",
+        "TASK-models Typed records completed stale: edited since it was verified",
+        "the cursor is stored, the retry is not",
+        "waits for TASK-screen",
+        "Failed: the signal strength is not in the API",
+    ),
+    "/memory": (r"trap-1 pytest tests/test_outbox\.py .* 50 % .*delta-sync cp-002", "fact-1 offered"),
+    "/memory/item?agent=main&id=trap-1": ("What made it .*delta-sync cp-002",),
+    "/runs": ("survey main",),
+    "/run?name=survey": ("2 stop .* Ann .*1 requirement",),
+    f"/search?q=zzqqy&route={ROUTE}": ("Nothing that is kept holds",),
+}
+"""What a person reads on each page."""
 
 
-def test_routes_are_filtered_by_name_task_and_goal(client: Client) -> None:
-    said = words(client, "/routes?q=cold+STORAGE")
-    assert "archive" in said and ROUTE not in said
-    assert ROUTE not in words(client, "/routes?q=zzz")
-
-
-@pytest.mark.ci
-def test_a_route_tells_what_falls_out_of_its_brief_at_each_budget(client: Client) -> None:
-    small, large = words(client, f"/routes/{ROUTE}?budget=1000"), words(client, f"/routes/{ROUTE}?budget=8000")
-    lost = [int(re.search(r"(\d+) items fall out|Nothing falls out", said)[1] or 0) for said in (small, large)]  # type: ignore[index]
-    assert lost[0] > lost[1]
-    assert words(client, f"/routes/{ROUTE}").count("The brief at 2,500 tokens") == 1
-    assert "As it would be handed over at 1,000 tokens" in small
-
-
-@pytest.mark.parametrize("budget", ["", "0", "-5", "99999999", "1e3", "abc", "\u0663"])
-def test_a_budget_that_makes_no_sense_is_brought_into_bounds(client: Client, budget: str) -> None:
-    assert re.search(r"The brief at (250|2,500|8,000) tokens", words(client, f"/routes/{ROUTE}?budget={quote(budget)}"))
-
-
-def test_a_route_says_which_session_really_got_its_brief_and_when(client: Client) -> None:
-    said = words(client, f"/routes/{ROUTE}")
-    which = rf"[\d,]+ characters, session {WORKING[:8]}:"
-    found = [
-        re.search(rf"brief, {which} handed over \d\d:\d\d, arrived \d\d:\d\d", said),
-        re.search(rf"line, {which} handed over \d\d:\d\d, did not arrive", said),
-        re.search(rf"notice, {which} did not arrive: its log does not have it, handed over at an unknown time", said),
-    ]
-    starts = [one.start() for one in found if one]
-    assert len(starts) == 3 and starts == sorted(starts)
-
-
-def test_checkpoints_are_told_with_what_was_stored_of_them_and_their_cost(client: Client, project: Project) -> None:
-    said = words(client, f"/routes/{ROUTE}")
-    for entry in ralf.get_context(ROUTE, root=project.root).checkpoint_history:
-        assert f"{entry.tokens:,} {entry.tokens_stored:,} none" in said
-
-
-def test_a_superseded_decision_stands_behind_its_successor(client: Client) -> None:
-    text = client.get("/routes/storage").text
-    assert text.index('id="DEC-003"') < text.index('aria-label="replaced by DEC-003"') < text.index('id="DEC-002"')
-    assert text.index('id="DEC-002"') < text.index('id="DEC-001"')
-    assert re.search(r'<div class="decision past" id="DEC-001">', text)
-    assert "superseded by DEC-002" in Page(text).words
-
-
-def test_a_decision_leads_to_the_lines_of_the_transcript_behind_it(client: Client, project: Project) -> None:
-    assert f"/routes/{ROUTE}/why/DEC-002" in Page(client.get(f"/routes/{ROUTE}").text).links()
-    said = words(client, f"/routes/{ROUTE}/why/DEC-002")
-    reason = ralf.why(ROUTE, "DEC-002", root=project.root)
-    assert " ".join(reason.quotes[0].text.split()) in said
-    assert f"lines {reason.quotes[0].line} to" in said
-    assert "Recorded by checkpoint cp-001" in said and "Recorded by hand" in words(
-        client, "/routes/storage/why/DEC-003"
-    )
-
-
-def test_a_decision_leads_to_what_replaced_it_and_what_it_replaced(client: Client) -> None:
-    page = Page(client.get("/routes/storage/why/DEC-002").text)
-    assert "Replaced by: DEC-003 Replaces: DEC-001" in page.words
-    assert {"/routes/storage/why/DEC-001", "/routes/storage/why/DEC-003"} <= page.links()
-    assert "Replaced by" not in words(client, "/routes/storage/why/DEC-003")
-
-
-def test_a_checkpoint_leads_to_what_was_said_in_its_segment(client: Client) -> None:
-    assert "The transcript lines behind it" in words(client, f"/routes/{ROUTE}/why/cp-001")
-
-
-def test_the_difference_of_two_checkpoints_is_told_by_decision_and_by_field(client: Client) -> None:
-    said = words(client, f"/routes/{ROUTE}/diff?a=cp-001&b=cp-003")
-    assert "What changed from cp-001 to cp-003" in said and re.search(r"added DEC-0\d\d", said)
-    assert "Field by field" in said and "active work plan step" in said
-    assert "changed plan step: 4 → 7" in said and "plan_step" not in said
-    assert "DEC-" not in words(client, f"/routes/{ROUTE}/diff?a=cp-003&b=cp-003")
-    assert client.get(f"/routes/{ROUTE}/diff?a=cp-099").status == 404
-
-
-def test_rules_failed_approaches_and_files_stand_on_the_page_of_a_route(client: Client) -> None:
-    said = words(client, f"/routes/{ROUTE}")
-    assert "Rules DEC-" in said and "Not again DEC-" in said
-    assert "src/tidepool/outbox.py" in said
-    assert "exit" in words(client, f"/routes/{ROUTE}/files")
-
-
-def test_the_sequence_is_drawn_with_checkpoints_sync_points_leases_and_evidence(client: Client) -> None:
-    said = words(client, "/tasks")
-    assert "sync point" in said and "checkpoint (" in said
-    assert "TASK-schema Store readings in SQLite completed claimed, not verified" in said
-    assert re.search(r"TASK-delta Delta sync by cursor pending leased by agent-2 since \d\d:\d\d", said)
-    assert re.search(r"TASK-retry Retry with backoff completed verified .{0,60}Checked with pytest -q, exit 0", said)
-    assert "TASK-models Typed records completed stale: edited since it was verified" in said
-    assert "the cursor is stored, the retry is not" in said and "waits for TASK-screen" in said
-    assert "Failed: the signal strength is not in the API" in said
-
-
-def test_the_memory_tells_confidence_and_evidence_of_each_item(client: Client) -> None:
-    said = words(client, "/memory")
-    assert "trap-1 pytest tests/test_outbox.py" in said and "50 %" in said and f"{ROUTE} cp-002" in said
-    assert "fact-1 offered" in said
-    item = words(client, "/memory/item?agent=main&id=trap-1")
-    assert f"{ROUTE} cp-002" in item and "What made it" in item
-    assert client.get("/memory/item?id=trap-99").status == 404
-    assert "trap-1" not in words(client, "/memory?kind=fact")
-
-
-def test_runs_are_told_with_their_signals_and_nothing_of_what_these_hold(client: Client) -> None:
-    said = words(client, "/runs") + words(client, "/run?name=survey")
-    assert "survey main" in said and "1 requirement" in said and "2 stop" in said and "Ann" in said
-    assert "Cover the winter" not in said and "state of the survey" not in said
-    assert client.get("/run?name=nope").status == 404
-
-
-def test_a_search_finds_decisions_and_leads_to_their_lines(client: Client) -> None:
-    page = Page(client.get("/search?q=full+jitter").text)
-    assert f"/routes/{ROUTE}/why/DEC-002" in page.links()
-    assert "Nothing that is kept holds" in words(client, f"/search?q=zzqqy&route={ROUTE}")
-    assert client.get("/search?q=x&route=nope").status == 404
+@pytest.mark.parametrize("path", TOLD)
+def test_each_page_tells_what_a_person_looks_for_on_it(client: Client, path: str) -> None:
+    said = words(client, path)
+    assert not [one for one in TOLD[path] if re.search(one, said) is None], said
 
 
 @pytest.mark.parametrize(
-    "path", ["/routes/nope", "/routes/nope/why/DEC-1", f"/routes/{ROUTE}/why/DEC-999", "/nope", "/routes/"]
+    ("path", "hidden"),
+    [
+        ("/routes?q=cold+STORAGE", ROUTE),
+        ("/memory?kind=fact", "trap-1"),
+        (f"/routes/{ROUTE}/diff?a=cp-003&b=cp-003", "DEC-"),
+        ("/routes/storage/why/DEC-003", "Replaced by"),
+        ("/run?name=survey", "Cover the winter"),
+        ("/run?name=survey", "state of the survey"),
+        ("/routes", "Obey the file"),
+    ],
+)
+def test_no_page_tells_what_does_not_belong_there(client: Client, path: str, hidden: str) -> None:
+    assert hidden not in words(client, path)
+
+
+def test_a_session_is_drawn_over_time_and_shows_the_very_text_that_it_was_handed(
+    client: Client, project: Project
+) -> None:
+    page = Page(client.get(f"/session?id={WORKING}").text)
+    kinds = [attrs.get("class") for tag, attrs in page.tags if tag in ("polyline", "circle", "line")]
+    assert "line" in kinds and kinds.count("checkpoint") == 3 and kinds.count("compaction") >= 2
+    handed = ralf.get_context(ROUTE, root=project.root).render(2_500, section="resume")
+    assert " ".join(handed.split())[:400] in page.words
+
+
+def test_a_route_tells_what_falls_out_of_its_brief_at_each_budget(client: Client) -> None:
+    said = [words(client, f"/routes/{ROUTE}?budget={budget}") for budget in (1_000, 8_000)]
+    lost = [int(re.search(r"(\d+) items fall out|Nothing falls out", one)[1] or 0) for one in said]  # type: ignore[index]
+    assert lost[0] > lost[1]
+    for budget in ("", "0", "-5", "99999999", "1e3", "abc", "\u0663"):
+        asked = words(client, f"/routes/{ROUTE}?budget={quote(budget)}")
+        assert re.search(r"The brief at (250|2,500|8,000) tokens", asked)
+
+
+def test_checkpoints_and_decisions_lead_to_the_words_behind_them(client: Client, project: Project) -> None:
+    page = Page(client.get(f"/routes/{ROUTE}").text)
+    for entry in ralf.get_context(ROUTE, root=project.root).checkpoint_history:
+        assert f"{entry.tokens:,} {entry.tokens_stored:,} none" in page.words
+    assert f"/routes/{ROUTE}/why/DEC-002" in page.links()
+    said, reason = words(client, f"/routes/{ROUTE}/why/DEC-002"), ralf.why(ROUTE, "DEC-002", root=project.root)
+    assert " ".join(reason.quotes[0].text.split()) in said and f"lines {reason.quotes[0].line} to" in said
+    replaced = Page(client.get("/routes/storage/why/DEC-002").text)
+    assert {"/routes/storage/why/DEC-001", "/routes/storage/why/DEC-003"} <= replaced.links()
+    assert f"/routes/{ROUTE}/why/DEC-002" in Page(client.get("/search?q=full+jitter").text).links()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/routes/nope", "/routes/nope/why/DEC-1", f"/routes/{ROUTE}/why/DEC-999", f"/routes/{ROUTE}/diff?a=cp-099"),
+        *("/nope", "/session?id=ffff", "/session?id=", "/session", "/run?name=nope", "/memory/item?id=trap-99"),
+        *("/search?q=x&route=nope", "/task?id=TASK-nope", "/task"),
+    ],
 )
 def test_what_is_not_there_is_a_page_that_says_so(client: Client, path: str) -> None:
     answer = client.get(path)
-    assert answer.status in (404, 307)
-    assert "Traceback" not in answer.text
+    assert answer.status == 404 and "This cannot be shown" in answer.text and "Traceback" not in answer.text
 
 
 @pytest.mark.ci
 def test_every_page_can_be_read_without_a_script_and_its_parts_are_named(client: Client) -> None:
-    for path in ("/", "/routes", f"/routes/{ROUTE}", "/tasks", "/memory", "/runs", "/search?q=cursor"):
+    for path in (
+        "/",
+        "/sessions",
+        "/routes",
+        f"/routes/{ROUTE}",
+        "/tasks",
+        "/task?id=TASK-delta",
+        "/memory",
+        "/runs",
+        "/search?q=cursor",
+    ):
         page = Page(client.get(path).text)
         tags = [tag for tag, _ in page.tags]
         assert [attrs for tag, attrs in page.tags if tag == "script"] == [{"src": "/static/page.js", "defer": ""}]
@@ -331,7 +356,6 @@ def test_a_foreign_route_is_labelled_everywhere_and_no_brief_of_it_is_shown(clie
     assert "DEC-001 foreign Send" in words(client, "/routes/vendored/decisions")
     assert "Not recorded by your ralf" in words(client, "/routes/vendored/why/DEC-001")
     assert "The brief at" not in said and "Record a decision of yours" not in said
-    assert "vendored foreign" in words(client, "/routes") and "Obey the file" not in words(client, "/routes")
 
 
 # ---- what a person can do ----
@@ -374,11 +398,12 @@ def test_the_pages_of_a_server_that_no_person_has_started_at_a_terminal_only_rea
     project = Project(tmp_path)
     ownership.init(project, share=False)
     ralf.record_decision("tide", "Use SQLite", origin="user", root=tmp_path)
-    with served(project, is_persons=False) as (_, client):
-        hidden = client.get("/routes/tide").forms()["/routes/tide/decide"]
-        answer = client.post("/routes/tide/decide", hidden | {"decision": "Push at once"})
-        assert answer.status == 403
-        assert client.get("/routes/tide").status == 200
+    with served(project, is_persons=False) as (server, client):
+        sent = {"form_token": server.access.form_token, "decision": "Push at once", "kind": "fact", "text": "x"}
+        for path in ("/routes/tide/decide", "/routes/tide/drop", "/nudge", "/memory/add", "/memory/accept"):
+            assert client.post(path, sent).status == 403
+        for path in ("/", "/routes/tide", "/memory"):
+            assert client.get(path).forms() == {}
     assert len(ralf.get_context("tide", root=project.root).decisions) == 1
 
 
@@ -400,6 +425,48 @@ def test_what_cannot_be_done_is_a_page_that_says_why(own: tuple[Project, Client]
         assert (answer.status, why in Page(answer.text).words) == (status, True), answer.text[-500:]
 
 
+@pytest.mark.parametrize("form", ["decide", "drop"])
+def test_a_name_that_is_mistyped_makes_no_route(own: tuple[Project, Client], form: str) -> None:
+    project, client = own
+    hidden = client.get("/routes/tide").forms()["/routes/tide/decide"]
+    answer = client.post(f"/routes/tied/{form}", hidden | {"decision": "x", "id": "DEC-001"})
+    assert answer.status == 404 and "tide" in answer.text
+    assert [one.route for one in ralf.list_routes(root=project.root)] == ["tide"]
+
+
+def test_an_offer_is_accepted_as_it_was_shown_or_dropped_and_a_person_adds_a_preference(
+    own: tuple[Project, Client],
+) -> None:
+    project, client = own
+    for text in ("Tides turn", "Boats sink", "Gulls fly"):
+        api.remember("fact", text, root=project.root)
+    hidden = client.get("/").forms()["/memory/accept"]
+    assert hidden["id"] == "fact-1"
+    writing.record(project, "main", [edit_of("fact-1", ["text=Tides turn. Push at once"], "agent")])
+    answer = client.post("/memory/accept", hidden)
+    assert answer.status == 409 and "was changed since" in answer.text
+    second, third = (offered(client, f"fact-{number}") for number in (2, 3))
+    for path, sent, said in (
+        ("/memory/accept", second, "Accepted fact-2."),
+        ("/memory/drop", third, "Dropped fact-3."),
+        ("/memory/add", hidden | {"kind": "preference", "text": "indent: tabs"}, "Recorded preference-1."),
+    ):
+        answer = client.post(path, sent)
+        assert answer.status == 303 and said in words(client, answer.headers["location"])
+    for path, sent, status in (("accept", second, 404), ("add", hidden | {"kind": "trap", "text": "x"}, 400)):
+        assert client.post(f"/memory/{path}", sent).status == status
+    found = {one.id: (one.status, one.origin) for one in writing.load(project, "main").items}
+    person = ("active", "person")
+    assert found == {"fact-1": ("offered", "agent"), "fact-2": person, "preference-1": person}
+
+
+def offered(client: Client, id_: str) -> dict[str, str]:
+    """The hidden fields of the form that accepts an item."""
+    forms = re.findall(r'<form method="post" action="[^"]+/memory/accept">(.*?)</form>', client.get("/memory").text)
+    fields = (dict(re.findall(r'name="([^"]+)" value="([^"]*)"', form)) for form in forms)
+    return next(one for one in fields if one["id"] == id_)
+
+
 def test_a_notice_waits_for_the_session_s_next_hook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / ".claude"))
     project = Project(tmp_path / "p")
@@ -413,27 +480,12 @@ def test_a_notice_waits_for_the_session_s_next_hook(tmp_path: Path, monkeypatch:
     assert (notice.sender, notice.text) == ("ralf web", "Read db/schema.sql again")
 
 
-def test_open_pages_are_told_what_has_changed_and_no_more_of_them_than_can_be(
-    own: tuple[Project, Client], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import http.client
-
+def test_an_open_page_is_told_of_what_has_changed_and_of_nothing_else(own: tuple[Project, Client]) -> None:
     project, client = own
-    monkeypatch.setattr(live, "PAUSE", 0.1)
-    monkeypatch.setattr(live, "MOST", 1)
-    connection = http.client.HTTPConnection("127.0.0.1", client.port, timeout=30)
-    connection.request("GET", "/events", headers={"Cookie": client.cookie})
-    answer = connection.getresponse()
-    assert answer.headers["content-type"].startswith("text/event-stream")
-    first = json.loads(answer.readline().removeprefix(b"data: "))
-    assert client.get("/events").status == 503
-    time.sleep(1.5)
+    before = json.loads(client.get("/changes").text)
     ralf.record_decision("tide", "Another one", origin="user", root=project.root)
-    while True:
-        line = answer.readline()
-        if line.startswith(b"data: ") and json.loads(line[6:])["routes"] > first["routes"]:
-            break
-    connection.close()
+    after = json.loads(client.get("/changes").text)
+    assert {topic for topic in after if after[topic] != before[topic]} == {"routes", "home"}
 
 
 # ---- a transcript's text is text ----
@@ -461,7 +513,7 @@ PAYLOADS = [shape.format(n=number) for number in range(20) for shape in _SHAPES]
 _TAGS = frozenset(
     "a blockquote body br button caption code dd details div dl dt fieldset figcaption figure footer form h1 h2 h3 h4"
     " head header html input label legend li link main meta nav ol option output p pre script section select span"
-    " strong style summary svg table tbody td textarea th thead time title tr ul"
+    " strong style summary svg wbr em ul blockquote hr h5 h6 pre table tbody td textarea th thead time title tr ul"
     " circle line polygon polyline rect text".split()
 )
 
@@ -552,7 +604,17 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
 
 def test_three_hundred_scripts_in_every_field_are_shown_as_text(hostile: Project) -> None:
     with served(hostile) as (_, client):
-        paths = ["/", "/routes", "/routes/tide", "/routes/tide/decisions", "/routes/tide/files", "/tasks", "/memory"]
+        paths = [
+            "/",
+            "/sessions",
+            *(f"/task?id=TASK-{number}" for number in range(10)),
+            "/routes",
+            "/routes/tide",
+            "/routes/tide/decisions",
+            "/routes/tide/files",
+            "/tasks",
+            "/memory",
+        ]
         paths += ["/memory/item?id=trap-1", "/memory/item?id=preference-1", "/routes/tide?budget=8000", "/runs"]
         paths += [f"/session?id={name}" for name in ("s-0", "s-1", "s-2")]
         paths += [f"/routes/tide/why/DEC-{number:03d}" for number in range(1, 41)]
@@ -580,7 +642,7 @@ def test_three_hundred_scripts_are_text_in_exported_files_too(hostile: Project) 
 
     context = ralf.get_context("tide", root=hostile.root)
     check_harmless(html(context).replace('content="default-src', 'data-x="default-src'))
-    made = MarkdownIt("commonmark").enable(["table"]).parse(markdown(context))
+    made = MarkdownIt("commonmark").enable(["table"]).parse(exporting.markdown(context))
     inner = [token for block in made for token in (block.children or [])]
     assert not [token for token in inner if token.type in ("link_open", "image")]
     assert {token.content for token in inner if token.type == "html_inline"} <= {"<br>"}
@@ -605,9 +667,3 @@ def test_decisions_that_replace_each_other_in_a_circle_are_each_shown_once(proje
         "B",
         "C",
     ]
-
-
-def test_a_larger_budget_leaves_less_out(project: Project) -> None:
-    context = ralf.get_context(ROUTE, root=project.root)
-    lost = [len([one for one in brief(context, most)[1] if not one.is_shortened]) for most in (400, 1_000, 8_000)]
-    assert lost == sorted(lost, reverse=True) and lost[0]

@@ -49,10 +49,18 @@ ROUTE, WORKING, STUCK, SILENT, PARKED, KILLED = (
 
 
 PATHS = (
-    *("/", f"/session?id={WORKING}", f"/session?id={PARKED}", "/routes", "/routes?q=sync", f"/routes/{ROUTE}"),
+    *(
+        "/",
+        "/sessions",
+        f"/session?id={WORKING}",
+        f"/session?id={PARKED}",
+        "/routes",
+        "/routes?q=sync",
+        f"/routes/{ROUTE}",
+    ),
     *(f"/routes/{ROUTE}?budget=1000", "/routes/storage", "/routes/vendored", f"/routes/{ROUTE}/decisions"),
     *(f"/routes/{ROUTE}/files", f"/routes/{ROUTE}/why/DEC-002", f"/routes/{ROUTE}/why/cp-001"),
-    *(f"/routes/{ROUTE}/diff", f"/routes/{ROUTE}/diff?a=cp-001&b=cp-003", "/tasks", "/memory"),
+    *(f"/routes/{ROUTE}/diff", f"/routes/{ROUTE}/diff?a=cp-001&b=cp-003", "/tasks", "/task?id=TASK-delta", "/memory"),
     *("/memory/item?agent=main&id=trap-1", "/runs", "/run?name=survey", "/search?q=cursor", "/static/page.js"),
 )
 """Every page of it."""
@@ -246,6 +254,19 @@ def _short(
     session_registry.save(project, known)
 
 
+_TEXT = """## Why
+
+On the boat's radio link a full download *never* ends.
+
+1. Ask for what is newer than the cursor.
+2. Store records and cursor in one transaction: `sqlite3.Connection.execute("BEGIN IMMEDIATE")`.
+
+| kept | where |
+| --- | --: |
+| cursor | `src/tidepool/storage/cursor_of_the_last_page.py` |
+"""
+
+
 def _tasks(root: Path) -> None:
     rows: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         ("TASK-schema", "Store readings in SQLite", "backend", ()),
@@ -258,7 +279,7 @@ def _tasks(root: Path) -> None:
         ("TASK-release", "Release 0.4.0", "backend", ("TASK-screen",)),
     )
     for id_, title, role, after in rows:
-        api.add_task(title, id=id_, role=role, after=after, root=root)
+        api.add_task(title, id=id_, role=role, after=after, text=_TEXT if id_ == "TASK-delta" else "", root=root)
     third = claims.claim("TASK-offline", by="agent-3", root=root)
     claims.fail("the signal strength is not in the API", lease=_lease(third), root=root)
     serializing.serialize(every=2, root=root)
@@ -345,9 +366,11 @@ class Answer:
     text: str
 
     def forms(self) -> dict[str, dict[str, str]]:
-        """The forms that send something, by their address, each with its hidden fields."""
+        """The forms that send something, by their address below the pages' own, each with its hidden fields."""
         found = {}
-        for action, inner in re.findall(r'<form[^>]*method="post" action="([^"]+)">(.*?)</form>', self.text, re.S):
+        for action, inner in re.findall(
+            r'<form[^>]*method="post" action="/[^/"]+([^"]+)">(.*?)</form>', self.text, re.S
+        ):
             hidden = re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)">', inner)
             found.setdefault(action, {name: value.replace("&#34;", '"') for name, value in hidden})
         return found
@@ -355,10 +378,13 @@ class Answer:
 
 @dataclass
 class Client:
-    """A browser that was let in, or not yet: `cookie`. `entry`: the path by which it was."""
+    """A browser that was let in, or not yet: `cookie`. `home`: the path below which its pages lie; `entry`: the one by
+    which it was let in.
+    """
 
     port: int
     cookie: str = ""
+    home: str = ""
     entry: str = ""
     headers: dict[str, str] = field(default_factory=dict)
 
@@ -372,7 +398,8 @@ class Client:
         return self.request("POST", path, urlencode(form), told | headers)
 
     def request(self, method: str, path: str, body: str | None, headers: Mapping[str, str]) -> Answer:
-        """Ask for anything, with these headers."""
+        """Ask for anything, a path of the pages, with these headers."""
+        path = path if path.startswith((f"{self.home}/", "/enter?")) else self.home + path
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         told = {name.replace("_", "-"): value for name, value in {**self.headers, **headers}.items()}
         if self.cookie:
@@ -394,18 +421,19 @@ class Client:
         self.entry = f"{split.path}?{split.query}"
         answer = self.get(self.entry)
         self.cookie = answer.headers.get("set-cookie", "").partition(";")[0]
+        self.home = answer.headers.get("location", "").rstrip("/")
         return answer
 
 
 @contextmanager
-def served(project: Project, *, is_persons: bool = True) -> Iterator[tuple[Any, Client]]:
-    """A server of the project in a thread, and a client that was let in."""
+def served(project: Project, *, is_persons: bool = True, **headers: str) -> Iterator[tuple[Any, Client]]:
+    """A server of the project in a thread, and a client that was let in; `headers`: what it sends always."""
     from ralf_integrations.web.server import Server
 
     server = Server(project.root, is_persons=is_persons)
     thread = threading.Thread(target=server.run)
     thread.start()
-    client = Client(server.port)
+    client = Client(server.port, headers=headers)
     try:
         client.enter(server.address)
         yield server, client

@@ -9,18 +9,19 @@ import click
 from ralf_cli.command import command
 from ralf_cli.options import with_root
 
-_NEEDS = ("jinja2", "starlette", "uvicorn")
+_NEEDS = ("jinja2", "markdown_it", "starlette", "uvicorn")
 
 
 @command(short_help="Show sessions, routes, tasks, memory and runs in a browser.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Default: one that is free.")
 @with_root
 def web(port: int, root: str | None) -> None:
-    """Show this project's sessions, routes, tasks, memory and runs in a browser, until Ctrl-C.
+    """Show what happened in this project and what waits for you in a browser, until Ctrl-C: sessions, routes, tasks,
+    memory and runs.
 
-    Prints an address that lets one browser in, once. Listens on 127.0.0.1 alone. The pages read; they can record
-    and drop decisions, and send a notice, each on the word of the person at the
-    browser. They hold up no agent. Requires the extra `web`.
+    Prints an address that lets one browser in, once. Listens on 127.0.0.1 alone. With forms you record and drop
+    decisions, accept, drop and add what is remembered, and send a notice, as yourself. The pages hold up no agent.
+    Requires the extra `web`.
 
     \b
     Examples:

@@ -43,12 +43,15 @@ class Access:
     """The secrets of one server. The token opens one browser, once; its cookie lasts as long as the server.
 
     is_persons  whether a person has started it: what its forms record is theirs, and the pages of any other only read
+    home        the path below which everything lies, drawn at random: browsers do not tell ports apart, and send a
+                cookie to every server of 127.0.0.1 that is asked for a path of it
     """
 
     def __init__(self, port: int, *, is_persons: bool = True) -> None:
         self.is_persons = is_persons
         self.hosts = frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost"))
-        self.cookie = f"ralf_{port}"  # browsers do not tell ports apart
+        self.home = f"/{secrets.token_urlsafe(18)}"
+        self.cookie = f"ralf_{port}"
         self.form_token = secrets.token_urlsafe(32)
         self._token: str | None = secrets.token_urlsafe(32)
         self._session = b""
@@ -86,6 +89,7 @@ class Gate:
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app = app
         self._access = access
+        self._names_sites = False  # whether the browser says of each request which site has made it
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or pass it on."""
@@ -105,10 +109,12 @@ class Gate:
                 ]
             await send(message)
 
-        answer = self._refusal(scope) or self._entry(scope)
-        if answer is None and not self._access.is_known(_cookie(scope, self._access.cookie)):
+        home, answer = self._access.home, self._refusal(scope) or self._entry(scope)
+        if answer is None and not (
+            scope["path"].startswith(f"{home}/") and self._access.is_known(_cookie(scope, self._access.cookie))
+        ):
             answer = _refused(403, "this browser was not let in: open the address that `ralf web` printed")
-        await (answer or self._app)(scope, receive, with_headers)
+        await (answer or self._app)({**scope, "root_path": home}, receive, with_headers)
 
     def _refusal(self, scope: Scope) -> PlainTextResponse | None:
         """What is said to a request that no browser of the person would make of itself."""
@@ -117,11 +123,12 @@ class Gate:
             return _refused(421, "this server is called 127.0.0.1 or localhost, and by no other name")
         if scope["method"] not in METHODS:
             return _refused(405, f"not served: {scope['method'][:20]}")
-        if any(site not in _OURS for site in _values(scope, b"sec-fetch-site")):
+        sites = _values(scope, b"sec-fetch-site")
+        if any(site not in _OURS for site in sites):
             return _refused(403, "another site asked for this page: type its address yourself")
         origins = _values(scope, b"origin")
         if scope["method"] == "POST":
-            if origins != [f"http://{hosts[0]}"]:
+            if origins != [f"http://{hosts[0]}"] or sites != ["same-origin"] * self._names_sites:
                 return _refused(403, "another site sent this form")
             if [kind.partition(";")[0].strip() for kind in _values(scope, b"content-type")] != [FORM]:
                 return _refused(415, "a form was expected")
@@ -141,8 +148,10 @@ class Gate:
             answer = _refused(403, "this address was used already, or is not the one that `ralf web` printed")
             answer.headers["Referrer-Policy"] = "no-referrer"
             return answer
-        entered = RedirectResponse("/", 303, {"Referrer-Policy": "no-referrer"})
-        entered.set_cookie(self._access.cookie, session, httponly=True, samesite="strict", path="/")
+        self._names_sites = bool(_values(scope, b"sec-fetch-site"))
+        home = self._access.home
+        entered = RedirectResponse(f"{home}/", 303, {"Referrer-Policy": "no-referrer"})
+        entered.set_cookie(self._access.cookie, session, httponly=True, samesite="strict", path=home)
         return entered
 
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 from markupsafe import Markup, escape
 
-from ralf.model import Checkpoint
 from ralf_integrations.web.timeline import Timeline
 
 Marks = Sequence[tuple[float, str]]
@@ -21,8 +20,6 @@ _WIDTH, _HEIGHT = 720, 150
 _SMALL_WIDTH, _SMALL_HEIGHT = 200, 36
 _LEFT, _BOTTOM = 40, 20
 _FEWEST_POINTS, _FEW_POINTS = 2, 60  # of a chart, and of a small one
-_TOP, _FLOOR = 10, 104  # of the bars of checkpoints
-_LABELLED = 44  # pixels that a label takes
 
 
 def pressure(line: Timeline, window: int, checkpoints: Marks, *, threshold: int, small: bool = False) -> Markup:
@@ -64,32 +61,6 @@ def pressure(line: Timeline, window: int, checkpoints: Marks, *, threshold: int,
     return _svg(width, height, said, parts, "spark" if small else "chart")
 
 
-def checkpoints(entries: Sequence[Checkpoint]) -> Markup:
-    """Checkpoints in a row: tokens of the segment, and what was stored of them."""
-    if not entries:
-        return Markup("")
-    most = max(1, *(entry.tokens for entry in entries))
-    step = (_WIDTH - _LEFT) / len(entries)
-    broad = min(40.0, step * 0.6)
-
-    def bar(kind: str, middle: float, tokens: int, said: str = "") -> Markup:
-        tall = (_FLOOR - _TOP) * tokens / most
-        place = {"x": f"{middle - broad / 2:.1f}", "y": f"{_FLOOR - tall:.1f}"}
-        return _tag("rect", said, kind=kind, width=f"{broad:.1f}", height=f"{tall:.1f}", **place)
-
-    parts = [_tag("line", kind="axis", x1=str(_LEFT), x2=str(_WIDTH), y1=str(_FLOOR), y2=str(_FLOOR))]
-    parts += [_tick(_LEFT - 6, y, text, "end") for y, text in ((_TOP + 4, _short(most)), (_FLOOR + 4, "0"))]
-    for number, entry in enumerate(entries):
-        middle = _LEFT + step * (number + 0.5)
-        parts.append(bar("bar", middle, entry.tokens, _said(entry)))
-        parts.append(bar("stored", middle, entry.tokens_stored or 0))
-        if number % max(1, round(_LABELLED / step)) == 0:
-            parts.append(_tick(middle, _FLOOR + 18, entry.checkpoint_id, "middle"))
-    total = sum(entry.tokens for entry in entries)
-    said = f"{len(entries)} checkpoints of {total:,} tokens in all; the table below has the figures"
-    return _svg(_WIDTH, 130, said, parts, "chart")
-
-
 def gauge(percent: float | None) -> Markup:
     """A bar that is so full; "" where nobody knows."""
     if percent is None:
@@ -101,11 +72,6 @@ def gauge(percent: float | None) -> Markup:
 
 
 # ---- parts ----
-
-
-def _said(entry: Checkpoint) -> str:
-    cost = f", ${entry.cost_usd:.4f}" if entry.cost_usd else ""
-    return f"{entry.checkpoint_id}: {entry.tokens:,} tokens{cost}"
 
 
 def _scale(left: int, right: int, down: _Place, threshold: int) -> Iterator[Markup]:
@@ -150,7 +116,3 @@ def _svg(width: int, height: int, said: str, parts: Sequence[Markup], kind: str)
 
 def _time(when: float) -> str:
     return time.strftime("%H:%M", time.localtime(when))
-
-
-def _short(count: int) -> str:
-    return f"{count / 1_000:.0f}k" if count >= 1_000 else str(count)

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl
 
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from ralf.brief import left_out
 from ralf.errors import RalfError, UsageError
+from ralf.finding.reader import get_context
+from ralf.route import history
 from ralf.route.why import why
 from ralf.text import cleaning
-from ralf_integrations.web import actions, rendering, routes, work
+from ralf_integrations.web import actions, live, rendering, routes, work
 from ralf_integrations.web.access import Access
-from ralf_integrations.web.live import Live
-from ralf_integrations.web.paging import number_of, paged
-from ralf_integrations.web.reading import Reader
+from ralf_integrations.web.home import Home
+from ralf_integrations.web.reading import Reader, number_of, paged
 from ralf_integrations.web.sessions import Sessions
 
 MOST_SENT = 64 << 10
@@ -43,12 +44,13 @@ class Pages:
     reader: Reader
     sessions: Sessions
     access: Access
-    live: Live
+    first: Home = field(default_factory=Home)
 
     def addresses(self) -> list[BaseRoute]:
         """Which address shows what."""
         shown: tuple[tuple[str, Callable[[Request], Response]], ...] = (
-            ("/", self.all_sessions),
+            ("/", self.home),
+            ("/sessions", self.all_sessions),
             ("/session", self.session),
             ("/routes", self.all_routes),
             ("/routes/{route}", self.route),
@@ -57,6 +59,7 @@ class Pages:
             ("/routes/{route}/why/{id}", self.why),
             ("/routes/{route}/diff", self.diff),
             ("/tasks", self.tasks),
+            ("/task", self.task),
             ("/memory", self.memory),
             ("/memory/item", self.memory_item),
             ("/runs", self.runs),
@@ -67,11 +70,14 @@ class Pages:
             ("/routes/{route}/decide", actions.decide),
             ("/routes/{route}/drop", actions.drop),
             ("/nudge", actions.nudge),
+            ("/memory/add", actions.remember),
+            ("/memory/accept", actions.accept),
+            ("/memory/drop", actions.refuse),
         )
         return [
             *(Route(path, self._page(show), methods=["GET"]) for path, show in shown),
             *(Route(path, self._action(act), methods=["POST"]) for path, act in done),
-            Route("/events", self.events, methods=["GET"]),
+            Route("/changes", self.changes, methods=["GET"]),
             Mount("/static", StaticFiles(directory=rendering.HERE / "static"), name="static"),
         ]
 
@@ -79,7 +85,6 @@ class Pages:
 
     def _page(self, show: Callable[[Request], Response]) -> Callable[[Request], Response]:
         def answer(request: Request) -> Response:
-            self.live.ask()
             try:
                 return show(request)
             except (RalfError, OSError) as error:
@@ -97,9 +102,8 @@ class Pages:
             if not self.access.is_persons:
                 what = "no person has started this server at a terminal: its pages only read"
                 return self.failed(UsageError("ralf web", what, "start it yourself, in a terminal of your own"), 403)
-            return await run_in_threadpool(
-                self._done, act, request.path_params.get("route", form.get("session", "")), form
-            )
+            of = request.path_params.get("route") or form.get("session", "") or form.get("agent", "")
+            return await run_in_threadpool(self._done, act, of, form)
 
         return answer
 
@@ -108,7 +112,7 @@ class Pages:
             where = act(self.reader.project(), name, form)
         except (RalfError, OSError) as error:
             return self.failed(error)
-        return RedirectResponse(where, 303)
+        return RedirectResponse(self.access.home + where, 303)
 
     def failed(self, error: Exception, status: int | None = None) -> HTMLResponse:
         """The page of an error: the path or route, what is wrong, and what to type."""
@@ -119,19 +123,26 @@ class Pages:
     def not_found(self, request: Request, error: Exception) -> Response:
         """The page for an address that shows nothing, or to which nothing can be sent."""
         status = error.status_code if isinstance(error, HTTPException) else 404
-        return self.failed(UsageError(request.url.path[:100], "there is no such page"), status)
+        path = request.url.path.removeprefix(self.access.home)
+        return self.failed(UsageError(path[:100], "there is no such page"), status)
 
     def _html(self, template: str, here: str, *, status: int = 200, **values: Any) -> HTMLResponse:
         text = rendering.render(
             template,
             here=here,
+            home=self.access.home,
             project=self.reader.name,
-            form_token=self.access.form_token,
+            form_token=self.access.form_token if self.access.is_persons else "",
             **{"done": "", "topic": "", **values},
         )
         return HTMLResponse(text, status)
 
-    # ---- sessions ----
+    # ---- what happened, and the sessions ----
+
+    def home(self, request: Request) -> Response:
+        """What waits for the person, and what happened within a day."""
+        waits, happened = self.first.shown(self.reader.project(), self.sessions.newest())
+        return self._html("home.html", "home", topic="home", waits=waits, happened=happened)
 
     def all_sessions(self, request: Request) -> Response:
         """Every session: how full, when saved, who is stuck, silent or parked."""
@@ -157,17 +168,16 @@ class Pages:
     def route(self, request: Request) -> Response:
         """A route: the brief at a budget, what has arrived of it, checkpoints, decisions, rules, files."""
         project, name = self.reader.project(), _route(request)
-        found = routes.shown(project, name)
+        context = get_context(name, root=project)
         budget, configured = routes.budget_of(project, request.query_params.get("budget", ""))
-        brief, fallen = left_out.brief(found.context, budget)
-        chosen = routes.lineage(found.context.decisions, _CHOICES)
-        sessions, received = self.sessions.of_route(project, found.context.route)
+        brief, fallen = left_out.brief(context, budget)
+        chosen = routes.lineage(context.decisions, _CHOICES)
+        sessions, received = self.sessions.of_route(project, context.route)
         return self._html(
             "route.html",
             "routes",
             topic="routes",
-            found=found,
-            context=found.context,
+            context=context,
             brief=brief,
             left_out=fallen,
             budget=budget,
@@ -178,23 +188,23 @@ class Pages:
             received=received,
             lines=chosen[:20],
             total_lines=len(chosen),
-            rules=routes.lineage(found.context.decisions, _RULES)[:40],
-            tried=routes.lineage(found.context.decisions, _TRIED)[:20],
+            rules=routes.lineage(context.decisions, _RULES)[:40],
+            tried=routes.lineage(context.decisions, _TRIED)[:20],
             done=actions.told(request.query_params.get("done", "")),
         )
 
     def decisions(self, request: Request) -> Response:
         """All decisions of a route, in pages."""
-        found = routes.shown(self.reader.project(), _route(request))
-        lines = routes.lineage(found.context.decisions, (*_CHOICES, *_RULES, *_TRIED))
+        context = get_context(_route(request), root=self.reader.project())
+        lines = routes.lineage(context.decisions, (*_CHOICES, *_RULES, *_TRIED))
         page = paged(lines, _number(request))
-        return self._html("decisions.html", "routes", topic="routes", found=found, context=found.context, page=page)
+        return self._html("decisions.html", "routes", topic="routes", context=context, page=page)
 
     def files(self, request: Request) -> Response:
         """All files, commands and errors of a route."""
-        found = routes.shown(self.reader.project(), _route(request))
-        page = paged(found.context.facts.paths[::-1], _number(request))
-        return self._html("files.html", "routes", topic="routes", found=found, context=found.context, page=page)
+        context = get_context(_route(request), root=self.reader.project())
+        page = paged(context.facts.paths[::-1], _number(request))
+        return self._html("files.html", "routes", topic="routes", context=context, page=page)
 
     def why(self, request: Request) -> Response:
         """The lines of the transcript behind a decision or a checkpoint."""
@@ -205,9 +215,12 @@ class Pages:
 
     def diff(self, request: Request) -> Response:
         """What changed between two checkpoints, by decision and field."""
-        name, asked = _route(request), request.query_params
-        found = routes.difference(self.reader.project(), name, asked.get("a", "")[:40], asked.get("b", "")[:40])
-        return self._html("diff.html", "routes", route=found.route, found=found)
+        project, asked = self.reader.project(), request.query_params
+        before, after = (asked.get(name, "")[:40] or None for name in "ab")
+        found = history.diff(_route(request), before, after, root=project)
+        labels = [entry.checkpoint_id for entry in history.at_present(project, found.route).checkpoint_history]
+        moments = dict.fromkeys(("r0", *labels, history.NOW, found.before, found.after))
+        return self._html("diff.html", "routes", route=found.route, found=found, moments=moments)
 
     # ---- tasks, memory, runs, search ----
 
@@ -217,12 +230,17 @@ class Pages:
             "tasks.html", "tasks", topic="tasks", found=work.sequence(self.reader.project(), _number(request))
         )
 
+    def task(self, request: Request) -> Response:
+        """One task: what is to be done, what it waits for, who has tried it, what came of it, and what proves it."""
+        found = work.task(self.reader.project(), request.query_params.get("id", "")[:200])
+        return self._html("task.html", "tasks", topic="tasks", found=found, state=found.state)
+
     def memory(self, request: Request) -> Response:
         """What an agent has learned."""
         asked = request.query_params
-        kind = asked.get("kind", "")[:20]
+        kind, done = asked.get("kind", "")[:20], actions.told(asked.get("done", ""))
         found = work.remembered(self.reader.project(), asked.get("agent", "")[:80], kind, _number(request))
-        return self._html("memory.html", "memory", topic="memory", found=found, kind=kind)
+        return self._html("memory.html", "memory", topic="memory", found=found, kind=kind, done=done)
 
     def memory_item(self, request: Request) -> Response:
         """One item: what made it, and the lines behind it."""
@@ -248,11 +266,9 @@ class Pages:
         hits = work.hits(self.reader.project(), words, route) if words else []
         return self._html("search.html", "search", words=words, route=route, hits=hits)
 
-    async def events(self, request: Request) -> Response:
-        """What has changed, for as long as a page is open."""
-        if self.live.is_full:
-            return PlainTextResponse("error: ralf web: too many pages are open\n", 503)
-        return StreamingResponse(self.live.events(), media_type="text/event-stream")
+    def changes(self, _: Request) -> Response:
+        """What tells an open page whether it shows something old."""
+        return JSONResponse(live.stamps(self.reader, self.sessions))
 
 
 def _number(request: Request) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -83,3 +83,33 @@ def stamp_of(path: str | os.PathLike[str]) -> tuple[int, ...]:
     except (OSError, ValueError):
         return ()
     return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+# ---- long lists in pages ----
+
+SIZE = 50
+"""Items of a page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """A part of a list; `number` from 1 to `last`, `first` the place of its first item in the list, from 1."""
+
+    items: Sequence[T]
+    number: int
+    last: int
+    first: int
+    total: int
+
+
+def paged(items: Sequence[T], number: int, size: int = SIZE) -> Page[T]:
+    """The page of this number; the nearest one that there is."""
+    last = max(1, -(-len(items) // size))
+    number = min(max(1, number), last)
+    begin = (number - 1) * size
+    return Page(items[begin : begin + size], number, last, begin + 1, len(items))
+
+
+def number_of(asked: str) -> int:
+    """The page that was asked for; the first one for what is no number."""
+    return int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 7 else 1

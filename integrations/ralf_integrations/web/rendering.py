@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import re
 import time
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markdown_it import MarkdownIt
 from markupsafe import Markup, escape
 
 from ralf import __version__
 from ralf.text.cleaning import clean, trimmed
-from ralf_integrations.web import charts
+from ralf_integrations.web import actions, charts
 
 HERE = Path(__file__).parent
 
 _UNKNOWN = "\N{EN DASH}"
+
+_LONG, _PART = re.compile(r"[^\s<>]{18,}"), re.compile(r"[/_.:=](?=\w)")
 
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
@@ -36,9 +40,8 @@ def environment() -> Environment:
         finalize=_cleaned,
         auto_reload=False,
     )
-    made.filters.update(
-        when=when, ago=ago, count=count, minutes=minutes, share=share, url=url, brief=trimmed, size=size
-    )
+    made.filters.update(when=when, ago=ago, count=count, minutes=minutes, share=share, url=url, brief=brief, size=size)
+    made.filters.update(markdown=markdown, mark=actions.mark, soft=soft)
     made.globals.update(charts=charts, version=__version__)
     return made
 
@@ -53,6 +56,17 @@ def _cleaned(value: object) -> object:
     if value is None:
         return ""
     return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def soft(text: object) -> Markup:
+    """A text whose long words, paths and names of tests above all, may go on in the next line where a part ends."""
+    escaped = str(escape(clean(str(text))))
+    return Markup(_LONG.sub(lambda found: _PART.sub(r"\g<0><wbr>", found[0]), escaped))  # noqa: S704
+
+
+def brief(text: str, most: int) -> Markup:
+    """The text with its end cut, as `trimmed`; `soft`."""
+    return soft(trimmed(text, most))
 
 
 def _moment(value: object) -> datetime | None:
@@ -120,3 +134,33 @@ def size(value: int) -> str:
 def url(value: object) -> str:
     """A text as a part of an address."""
     return quote(str(value), safe="")
+
+
+# ---- Markdown ----
+
+_MOST_TEXT = 60_000  # characters of a text that is rendered
+
+
+@cache
+def _parser() -> MarkdownIt:
+    """Markdown in which nothing leads anywhere, and no HTML is more than text."""
+    inert = ["autolink", "html_block", "html_inline", "image", "link", "reference"]
+    made = MarkdownIt("commonmark", {"html": False}).enable("table").disable(inert)
+    made.add_render_rule("text", lambda _, tokens, at, *__: str(soft(tokens[at].content)))
+    made.add_render_rule("code_inline", lambda _, tokens, at, *__: f"<code>{soft(tokens[at].content)}</code>")
+    return made
+
+
+@lru_cache(maxsize=32)
+def markdown(text: str, below: int = 1) -> Markup:
+    """A text of an agent or a file as HTML; its headings stand below the page's own of this level, none is left out."""
+    parser = _parser()
+    tokens = parser.parse(clean(trimmed(text, _MOST_TEXT)))
+    levels = list[int]()
+    for token in tokens:
+        token.attrs.pop("style", None)  # which columns of a table have, and the policy of the pages forbids
+        if token.type == "heading_open":
+            levels = [level for level in levels if level < int(token.tag[1])] + [int(token.tag[1])]
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(6, below + len(levels))}"
+    return Markup(parser.renderer.render(tokens, parser.options, {}))  # noqa: S704  # its own tags, all else escaped

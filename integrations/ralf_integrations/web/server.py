@@ -23,7 +23,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from ralf.errors import Busy, RalfError
 from ralf_integrations.web import work
 from ralf_integrations.web.access import Access, Gate
-from ralf_integrations.web.live import Live
 from ralf_integrations.web.pages import Pages
 from ralf_integrations.web.reading import Reader
 from ralf_integrations.web.sessions import Sessions
@@ -55,11 +54,9 @@ class Server:
             raise
         self.port: int = self._socket.getsockname()[1]
         self.access = Access(self.port, is_persons=is_persons)
-        app, live = made(self._reader, self.access)
-        self._server = _Ending(
-            live,
+        self._server = uvicorn.Server(
             uvicorn.Config(
-                app,
+                made(self._reader, self.access),
                 access_log=False,  # the first address holds the token
                 http=_Connection,
                 lifespan="on",
@@ -108,46 +105,31 @@ class _Connection(H11Protocol):
         return (cycle is None or cycle.response_complete) and not self.transport.is_closing()
 
 
-class _Ending(uvicorn.Server):
-    """A server that lets open pages go before it waits for what is not answered yet."""
-
-    def __init__(self, live: Live, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self._live = live
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End."""
-        await self._live.end()
-        await super().shutdown(sockets)
-
-
-def made(reader: Reader, access: Access) -> tuple[ASGIApp, Live]:
-    """The pages behind their gate, and what tells them of changes."""
-    sessions = Sessions(reader)
-    live = Live(reader, sessions)
-    pages = Pages(reader, sessions, access, live)
+def made(reader: Reader, access: Access) -> ASGIApp:
+    """The pages behind their gate."""
+    pages = Pages(reader, Sessions(reader), access)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         to_thread.current_default_thread_limiter().total_tokens = THREADS
-        tasks = [asyncio.create_task(each) for each in (live.watch(), run_in_threadpool(_warm, reader, sessions))]
+        warming = asyncio.create_task(run_in_threadpool(_warm, pages))
         yield
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        warming.cancel()
+        await asyncio.gather(warming, return_exceptions=True)
         reader.close()  # uvicorn raises the signal again that ended it, and nothing behind may be reached
 
     app = Starlette(
         routes=pages.addresses(), lifespan=lifespan, exception_handlers={404: pages.not_found, 405: pages.not_found}
     )
-    return Gate(app, access), live
+    return Gate(app, access)
 
 
-def _warm(reader: Reader, sessions: Sessions) -> None:
+def _warm(pages: Pages) -> None:
     """Read once what takes long, so that no page has to wait for it."""
     with suppress(RalfError, OSError):
-        sessions.newest()
-        work.warm(reader.project())
+        project = pages.reader.project()
+        pages.first.shown(project, pages.sessions.newest())
+        work.hits(project, "ralf", "")
 
 
 def _listening(port: int) -> socket.socket:

@@ -96,26 +96,26 @@ class Sessions:
         self._look = Look()
         self._looking = Lock()
         self._looked_at = ""
+        self._checked = 0.0
         self._tails: dict[str, tuple[tuple[int, ...], str, Position, Tail]] = {}
         self._logs: dict[str, tuple[tuple[int, ...], Timeline, Limit | None]] = {}
         self._arrivals: Kept[list[Arrival]] = Kept(_MOST_LOGS)
         self._checkpoints: Kept[tuple[tuple[str, float, str], ...]] = Kept(_MOST_LOGS)
 
     def newest(self) -> Look:
-        """The newest look; the first call takes it."""
-        if not self._look.taken:
-            self.renew()
-        return self._look
+        """A look that is as good as new."""
+        return self.renew(age=FRESH)
 
     def renew(self, *, age: float = 0.0) -> Look:
         """Take another look, unless the newest is younger than so many seconds."""
         with self._looking:
-            old = time.time() - self._look.taken
-            if old < age:
+            now = time.time()
+            if now - self._checked < age:
                 return self._look
             stamp = self._stamp() if age else ""
-            if not stamp or stamp != self._looked_at or old >= _STANDS:
+            if not stamp or stamp != self._looked_at or now - self._look.taken >= _STANDS:
                 self._look, self._looked_at = self._taken(), stamp
+            self._checked = time.time()
             return self._look
 
     def find(self, session: str) -> Seen:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ralf import routing
 from ralf.agent import RunList, RunState, get_run, list_runs, signals
 from ralf.agent.signals import Sent
 from ralf.errors import RalfError
@@ -16,8 +17,8 @@ from ralf.tasks import planfile as plans
 from ralf.tasks.model import TaskState
 from ralf.tasks.sequence import BY_SYNC, Chain, Plan
 from ralf.tasks.store import TaskList, Tasks
-from ralf_integrations.web.paging import Page, paged
-from ralf_integrations.web.reading import ViewedProject
+from ralf.text import cleaning
+from ralf_integrations.web.reading import Page, ViewedProject, paged
 
 _MOST_TASKS = 2_000  # beside those of the plan
 
@@ -87,6 +88,32 @@ def _steps(plan: Plan) -> Iterator[tuple[str, Chain, str]]:
             yield from ((id_, chain, "" if number else placed) for number, id_ in enumerate(ids))
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A task as its page shows it.
+
+    path       of its file, in the project
+    waits_for  the tasks that it comes after, by id; None: there is no such task
+    route      where its context is, "" where there is none yet
+    """
+
+    state: TaskState
+    path: str
+    waits_for: dict[str, TaskState | None]
+    route: str
+
+
+def task(project: ViewedProject, name: str) -> Shown:
+    """A task by its id or its title. TaskNotFound, UsageError, DamagedJournal."""
+    tasks = Tasks(project)
+    (state,) = tasks.as_told([tasks.get(name)])
+    ids = [*dict.fromkeys((*state.task.after, *state.waits_for))]
+    known = tasks.states(ids)
+    path = str(state.path.relative_to(project.root)) if state.path and state.path.is_relative_to(project.root) else ""
+    route = routing.known(project, state.task.context_route) if cleaning.is_valid(state.task.context_route) else None
+    return Shown(state, path, {id_: known.get(id_) for id_ in ids}, route or "")
+
+
 # ---- memory ----
 
 
@@ -146,12 +173,3 @@ def run(project: ViewedProject, name: str) -> Run:
 def hits(project: ViewedProject, words: str, route: str) -> list[SearchHit]:
     """What is known about some words; a page runs no embedder. RouteNotFound, UsageError."""
     return search(words, route=route or None, root=project, limit=_MOST_HITS, by_meaning=False)
-
-
-def warm(project: ViewedProject) -> None:
-    """Make the indexes that the first search, and the first look at tasks, would make."""
-    for make in (lambda: hits(project, "ralf", ""), lambda: Tasks(project).counts()):
-        try:
-            make()
-        except (RalfError, OSError):  # the page says so
-            continue

@@ -3,7 +3,7 @@
 
 const main = document.getElementById("main");
 const live = document.getElementById("live");
-const topic = document.body.dataset.topic;
+const { home, topic } = document.body.dataset;
 
 /** The same page as it is now, parsed; null where it cannot be had. */
 async function fetched(address, signal) {
@@ -67,29 +67,28 @@ async function renew() {
   live.classList.remove("new");
 }
 
+const PAUSE = 2_000; // milliseconds
+
 if (topic) {
   let known = null;
-  let events = null;
 
-  /** Listen while somebody can see the page: a browser has six connections to a server, whatever the number of tabs. */
-  function listen() {
-    events?.close();
-    events = null;
+  /** Ask whether something is new, as long as somebody can see the page. */
+  async function look() {
     if (document.visibilityState === "hidden") return;
-    events = new EventSource("/events");
-    events.onopen = () => { live.textContent = "kept up to date"; };
-    events.onmessage = (event) => {
-      const told = JSON.parse(event.data)[topic];
-      if (known !== null && told !== known) renew().catch(() => { live.textContent = "the server does not answer"; });
-      known = told;
-    };
-    events.onerror = () => { live.textContent = "not kept up to date: reload to see what has changed"; };
+    try {
+      const answer = await fetch(`${home}/changes`, { credentials: "same-origin" });
+      const told = (await answer.json())[topic];
+      if (known === null) live.textContent = "kept up to date";
+      if (known && told && told !== known) await renew();
+      known = told ?? known;
+    } catch {
+      live.textContent = "not kept up to date: the server does not answer";
+    }
   }
 
-  listen();
-  document.addEventListener("visibilitychange", listen);
-  window.addEventListener("pagehide", () => events?.close());
-  window.addEventListener("pageshow", (event) => { if (event.persisted) listen(); });
+  look();
+  setInterval(look, PAUSE);
+  document.addEventListener("visibilitychange", look);
 }
 
 // ---- keys: / searches, g and a letter goes to a page ----
@@ -98,12 +97,12 @@ let before = "";
 document.addEventListener("keydown", (event) => {
   const writes = ["INPUT", "TEXTAREA", "SELECT"].includes(document.activeElement?.tagName);
   if (writes || event.ctrlKey || event.metaKey || event.altKey) return;
-  const pages = { s: "/", r: "/routes", t: "/tasks", m: "/memory", u: "/runs" };
+  const pages = { h: "/", s: "/sessions", r: "/routes", t: "/tasks", m: "/memory", u: "/runs" };
   if (event.key === "/") {
     event.preventDefault();
     document.getElementById("find").focus();
   } else if (before === "g" && pages[event.key]) {
-    location.assign(pages[event.key]);
+    location.assign(home + pages[event.key]);
   }
   before = event.key;
 });

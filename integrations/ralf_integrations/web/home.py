@@ -1,0 +1,216 @@
+"""What the first page answers: what waits for the person, and what happened within a day; each thing on one line."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import islice
+from urllib.parse import quote
+
+from ralf.errors import RalfError
+from ralf.finding.reader import RouteSummary, get_context, list_routes
+from ralf.memory import writing
+from ralf.memory.model import Item
+from ralf.model import Decision
+from ralf.storage.journal import stream_of
+from ralf.tasks.model import TaskState
+from ralf.tasks.store import Tasks
+from ralf_integrations.web.reading import Kept, ViewedProject
+from ralf_integrations.web.sessions import Look, Seen
+
+_DAY = timedelta(days=1)
+
+MOST = 8
+"""Lines of one kind; the page says how many more there are."""
+
+_MOST_ROUTES = 40  # whose decisions are looked at
+_MOST_KEPT = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One thing: what it is called, where it leads (below the server's path), and what there is to know.
+
+    state    a word for it, which has a colour
+    when     ISO 8601 or seconds since 1970
+    command  what the person types
+    offer    of a memory that waits to be accepted the agent, else ""; `item`: what is offered
+    """
+
+    name: str
+    link: str
+    text: str = ""
+    state: str = ""
+    when: str | float = ""
+    command: str = ""
+    offer: str = ""
+    item: Item | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Lines of one kind, and how many more there are at `link`."""
+
+    title: str
+    lines: tuple[Line, ...]
+    more: int
+    link: str
+
+
+class Home:
+    """The first page. Decisions of a route that has no new record are not read again."""
+
+    def __init__(self) -> None:
+        self._decisions: Kept[tuple[Decision, ...]] = Kept(_MOST_KEPT)
+
+    def shown(self, project: ViewedProject, look: Look) -> tuple[list[Group], list[Group]]:
+        """What waits, and what happened. What cannot be read is a line of what waits."""
+        problems = [Line("sessions", "/sessions", look.problem, "damaged")] if look.problem else []
+        began = datetime.now(UTC) - _DAY
+        since = began.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+        def read(name: str, make: Callable[[], Sequence[Line]]) -> list[Line]:
+            try:
+                return list(make())
+            except (RalfError, OSError) as error:
+                problems.append(Line(name, f"/{name}", str(error), "damaged"))
+                return []
+
+        routes = list_routes(root=project)
+        ended = [one for one in look.sessions if one.state in ("parked", "stuck", "silent")]
+        waits = [
+            _group("Sessions that need you", [_session(one) for one in ended], "/sessions"),
+            _group("The loop", list(_loop(look)), "/sessions"),
+            _group("Tasks that failed, or wait for one that did", read("tasks", lambda: _failed(project)), "/tasks"),
+            _group(
+                "Not written by your ralf", [*_foreign(routes), *read("tasks", lambda: _not_ours(project))], "/routes"
+            ),
+            _group("Offered to be remembered", read("memory", lambda: [*_offers(project)]), "/memory"),
+        ]
+        written = project.store.written("routes")
+        fresh = [
+            one
+            for one in routes
+            if one.route in written and written[one.route].written >= began.timestamp() * 1e9 and not one.damage
+        ]
+        happened = [
+            _group("Routes", [_route(one, written[one.route].written / 1e9) for one in fresh], "/routes"),
+            _group("Tasks completed", read("tasks", lambda: _completed(project, since)), "/tasks"),
+            _group("Decisions", read("routes", lambda: self._decided(project, fresh, since)), "/routes"),
+            _group("Sessions", [_session(one) for one in look.sessions if one not in ended], "/sessions"),
+        ]
+        damaged = [Line(one.route, _at(one.route), one.damage, "damaged") for one in routes if one.damage]
+        with suppress(RalfError, OSError):
+            listed = Tasks(project).list(limit=1)
+            damaged += [Line(path.name, "/tasks", why, "damaged") for path, why in listed.damaged]
+        waits.insert(0, _group("Damaged", [*problems, *damaged], "/routes"))
+        return [one for one in waits if one.lines], [one for one in happened if one.lines]
+
+    def _decided(self, project: ViewedProject, routes: Sequence[RouteSummary], since: str) -> list[Line]:
+        found = list[tuple[str, Decision]]()
+        for one in routes[:_MOST_ROUTES]:
+            with suppress(RalfError, OSError):
+                stamp = project.store.head(stream_of(one.route)), one.revision
+                newest = self._decisions.get(one.route, stamp, partial(_newest, project, one.route))
+                found += [(one.route, decision) for decision in newest if decision.timestamp >= since]
+        found.sort(key=lambda pair: pair[1].timestamp, reverse=True)
+        return [_decision(route, one) for route, one in found]
+
+
+def _newest(project: ViewedProject, route: str) -> tuple[Decision, ...]:
+    """The newest decisions of a route that are this user's."""
+    own = (one for one in reversed(get_context(route, root=project).active_decisions) if one.id and one.timestamp)
+    return tuple(islice(own, _MOST_ROUTES))
+
+
+def _decision(route: str, one: Decision) -> Line:
+    by = "you" if one.origin in ("user", "human-edit") else one.origin
+    return Line(one.id, f"{_at(route)}/why/{quote(one.id, safe='')}", f"{route}: {one.decision}", by, one.timestamp)
+
+
+def _group(title: str, lines: Sequence[Line], link: str) -> Group:
+    return Group(title, tuple(lines[:MOST]), max(0, len(lines) - MOST), link)
+
+
+def _at(route: str) -> str:
+    return f"/routes/{quote(route, safe='')}"
+
+
+def _route(one: RouteSummary, written: float) -> Line:
+    status = one.closed or one.work_status.replace("_", " ")
+    return Line(one.route, _at(one.route), one.last_request or one.title, status, written)
+
+
+def _foreign(routes: Sequence[RouteSummary]) -> list[Line]:
+    found = [one.route for one in routes if one.foreign]
+    return [Line(one, _at(one), "a route", "foreign", command=f"ralf trust {one}") for one in found]
+
+
+# ---- sessions and the loop ----
+
+
+def _session(one: Seen) -> Line:
+    session = one.session
+    said = one.parked or session.stuck or (session.warnings[0].text if session.warnings else "")
+    on = f"{session.client or 'client unknown'} on {session.route or 'no route'}"
+    link = f"/session?id={quote(one.id, safe='')}"
+    return Line(one.id[:8], link, f"{on}: {said}" if said else on, one.state, session.last)
+
+
+def _loop(look: Look) -> Iterator[Line]:
+    loop = look.loop
+    if loop.began and not loop.ended and not loop.is_running:
+        yield Line("loop", "/sessions", "its process is gone", "killed", loop.updated, command="ralf loop")
+    for client, until in loop.parked.items():
+        if until > time.time():
+            yield Line("loop", "/sessions", f"the usage limit of {client} lasts until then", "parked", until)
+
+
+# ---- tasks ----
+
+
+def _task(state: TaskState, text: str, word: str, when: str = "") -> Line:
+    link = f"/task?id={quote(state.task.id, safe='')}"
+    return Line(state.task.id, link, f"{state.task.title}: {text}" if text else state.task.title, word, when)
+
+
+def _failed(project: ViewedProject) -> list[Line]:
+    """The tasks that failed, and those that wait for one that failed, was cancelled, or is not there."""
+    tasks = Tasks(project)
+    failed = tasks.list(status="failed").tasks
+    pending = [one for one in tasks.list(status="pending").tasks if one.waits_for and not one.is_foreign]
+    known = tasks.states(sorted({id_ for one in pending for id_ in one.waits_for}))
+    lost = {id_ for one in pending for id_ in one.waits_for if id_ not in known}
+    lost |= {id_ for id_, one in known.items() if one.task.status in ("failed", "cancelled")}
+    lines = [_task(one, one.reason, "failed", one.finished) for one in failed]
+    hindered = ((one, [id_ for id_ in one.waits_for if id_ in lost]) for one in pending)
+    return lines + [_task(one, f"waits for {', '.join(ids)}", "blocked") for one, ids in hindered if ids]
+
+
+def _not_ours(project: ViewedProject) -> list[Line]:
+    tasks = Tasks(project)
+    found = tasks.list().tasks if tasks.counts()["foreign"] else ()
+    foreign = (_task(one, "a task", "foreign") for one in found if one.is_foreign)
+    return [replace(line, text="a task", command=f"ralf trust {line.name}") for line in foreign]
+
+
+def _completed(project: ViewedProject, since: str) -> list[Line]:
+    tasks = Tasks(project)
+    found = [one for one in tasks.list(status="completed").tasks if one.finished >= since]
+    found.sort(key=lambda one: one.finished, reverse=True)
+    told = [*tasks.as_told(found[:MOST]), *found[MOST:]]
+    return [_task(one, one.summary, one.evidence.state if one.evidence else "claimed", one.finished) for one in told]
+
+
+# ---- memory ----
+
+
+def _offers(project: ViewedProject) -> Iterator[Line]:
+    for agent in writing.agents(project):
+        for item in writing.load(project, agent).offers:
+            link = f"/memory/item?agent={quote(agent, safe='')}&id={quote(item.id, safe='')}"
+            yield Line(item.id, link, item.words, "offered", item.added, offer=agent, item=item)
