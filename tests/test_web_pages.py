@@ -29,7 +29,6 @@ from ralf_integrations.hooks.session_registry import KnownSession
 from ralf_integrations.loop import state as loops
 from ralf_integrations.loop.state import LoopState
 from ralf_integrations.web.exporting import html
-from ralf_integrations.web.reading import paged
 from ralf_integrations.web.rendering import markdown
 from ralf_integrations.web.routes import lineage
 from webkit import KILLED, PARKED, ROUTE, SILENT, STUCK, WORKING, Client, served
@@ -158,7 +157,7 @@ TOLD: dict[str, tuple[str, ...]] = {
         ".*".join(f"{one[:8]} claude-code" for one in (PARKED, STUCK, KILLED, SILENT, WORKING)),
         "Bash pytest -q tests/test_merge.py",
     ),
-    f"/session?id={STUCK[:8]}": (f"Session {STUCK[:8]} stuck",),
+    f"/session?id={STUCK}": (f"Session {STUCK[:8]} stuck",),
     f"/session?id={WORKING}": (
         rf"brief at UserPromptSubmit, [\d,]+ characters: handed over {_CLOCK}, arrived {_CLOCK} .*"
         rf"line at UserPromptSubmit, 49 characters: handed over {_CLOCK}, {_LOST} .*"
@@ -270,7 +269,7 @@ def test_checkpoints_and_decisions_lead_to_the_words_behind_them(client: Client,
     "path",
     [
         *("/routes/nope", "/routes/nope/why/DEC-1", f"/routes/{ROUTE}/why/DEC-999", f"/routes/{ROUTE}/diff?a=cp-099"),
-        *("/nope", "/session?id=ffff", "/session?id=", "/session", "/run?name=nope", "/memory/item?id=trap-99"),
+        *("/nope", f"/session?id={STUCK[:8]}", "/session?id=", "/session", "/run?name=nope", "/memory/item?id=trap-99"),
         *("/search?q=x&route=nope", "/task?id=TASK-nope", "/task"),
     ],
 )
@@ -322,12 +321,6 @@ def test_every_link_of_the_pages_leads_to_a_page(client: Client) -> None:
 # ---- pages of long lists ----
 
 
-def test_a_long_list_comes_in_pages_and_a_number_out_of_range_is_the_nearest() -> None:
-    items = list(range(120))
-    assert [len(paged(items, number).items) for number in (1, 2, 3)] == [50, 50, 20]
-    assert paged(items, 99).number == 3 and paged(items, -1).number == 1 and paged([], 1).last == 1
-
-
 def test_lists_of_routes_and_decisions_are_paged(tmp_path: Path) -> None:
     project = Project(tmp_path)
     ownership.init(project, share=False)
@@ -342,6 +335,8 @@ def test_lists_of_routes_and_decisions_are_paged(tmp_path: Path) -> None:
             client, "/routes?page=2"
         )
         assert "51 to 100 of 120 decisions" in words(client, "/routes/long/decisions?page=2")
+        for number, first in ((99, 101), (-1, 1), ("x", 1)):
+            assert f"{first} to " in words(client, f"/routes/long/decisions?page={number}")
         assert "100 more: all decisions" in words(client, "/routes/long")
 
 

@@ -14,9 +14,14 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from ralf.agent import get_run, signals
 from ralf.brief import left_out
 from ralf.errors import RalfError, UsageError
 from ralf.finding.reader import get_context
+from ralf.finding.search import SearchHit, search
+from ralf.memory import provenance
+from ralf.memory.model import DEFAULT_AGENT
+from ralf.project import Project
 from ralf.route import history
 from ralf.route.why import why
 from ralf.text import cleaning
@@ -29,7 +34,7 @@ from ralf_integrations.web.sessions import Sessions
 MOST_SENT = 64 << 10
 """Bytes of a form."""
 
-_MOST_WORDS = 400  # characters of a search
+_MOST_WORDS, _MOST_HITS = 400, 15  # characters of a search, and what it finds
 
 _STATUS = {2: 400, 3: 404, 4: 500, 5: 409}
 """The status of an answer, by the exit status that the command line has for the error."""
@@ -244,9 +249,9 @@ class Pages:
 
     def memory_item(self, request: Request) -> Response:
         """One item: what made it, and the lines behind it."""
-        agent = request.query_params.get("agent", "")[:80]
-        found = work.remembered_item(self.reader.project(), agent, request.query_params.get("id", "")[:80])
-        return self._html("memory_item.html", "memory", found=found, agent=agent or "main")
+        agent = request.query_params.get("agent", "")[:80] or DEFAULT_AGENT
+        found = provenance.why(self.reader.project(), agent, request.query_params.get("id", "")[:80])
+        return self._html("memory_item.html", "memory", found=found, agent=agent)
 
     def runs(self, request: Request) -> Response:
         """The runs of agents."""
@@ -255,20 +260,26 @@ class Pages:
 
     def run(self, request: Request) -> Response:
         """A run, by step, and the signals that were sent to it."""
-        found = work.run(self.reader.project(), request.query_params.get("name", "")[:80])
-        signals = paged(found.signals[::-1], _number(request))
-        return self._html("run.html", "runs", topic="runs", found=found, signals=signals)
+        project, name = self.reader.project(), request.query_params.get("name", "")[:80]
+        steps = [get_run(name, step, root=project) for step in get_run(name, root=project).steps]
+        sent = paged([*signals.sent_to(project, name)][::-1], _number(request))
+        return self._html("run.html", "runs", topic="runs", steps=steps, signals=sent)
 
     def search(self, request: Request) -> Response:
         """What is known about some words."""
         words = request.query_params.get("q", "").strip()[:_MOST_WORDS]
         route = request.query_params.get("route", "")[:80]
-        hits = work.hits(self.reader.project(), words, route) if words else []
+        hits = hits_of(self.reader.project(), words, route) if words else []
         return self._html("search.html", "search", words=words, route=route, hits=hits)
 
     def changes(self, _: Request) -> Response:
         """What tells an open page whether it shows something old."""
         return JSONResponse(live.stamps(self.reader, self.sessions))
+
+
+def hits_of(project: Project, words: str, route: str = "") -> list[SearchHit]:
+    """What is known about some words; a page runs no embedder. RouteNotFound, UsageError."""
+    return search(words, route=route or None, root=project, limit=_MOST_HITS, by_meaning=False)
 
 
 def _number(request: Request) -> int:

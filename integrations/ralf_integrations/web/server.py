@@ -21,9 +21,8 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from ralf.errors import Busy, RalfError
-from ralf_integrations.web import work
 from ralf_integrations.web.access import Access, Gate
-from ralf_integrations.web.pages import Pages
+from ralf_integrations.web.pages import Pages, hits_of
 from ralf_integrations.web.reading import Reader
 from ralf_integrations.web.sessions import Sessions
 
@@ -129,7 +128,7 @@ def _warm(pages: Pages) -> None:
     with suppress(RalfError, OSError):
         project = pages.reader.project()
         pages.first.shown(project, pages.sessions.newest())
-        work.hits(project, "ralf", "")
+        hits_of(project, "ralf")
 
 
 def _listening(port: int) -> socket.socket:

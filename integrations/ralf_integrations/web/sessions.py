@@ -7,7 +7,7 @@ say when it was taken.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
@@ -119,14 +119,14 @@ class Sessions:
             return self._look
 
     def find(self, session: str) -> Seen:
-        """A session by its id, or the one whose id begins so, however long ago it ended. NotFound."""
-        found = _named(self.newest().sessions, session)
-        if found is None and session:
+        """A session by its id, however long ago it ended. NotFound."""
+        found = [one for one in self.newest().sessions if one.id == session]
+        if not found and session:
             with self._looking:
-                found = _named(self._sessions(everything=True), session)
-        if found is None:
+                found = [one for one in self._sessions(everything=True) if one.id == session]
+        if not found:
             raise NotFound(session[:80] or "session", "no such session of this project", "ralf status --all --idle")
-        return found
+        return found[0]
 
     def arrivals(self, project: ViewedProject, session: str) -> list[Arrival]:
         """What a session was handed, and whether its log has it, the newest first."""
@@ -225,13 +225,6 @@ class Sessions:
         if after:
             self._tails[key] = stamp, *after[-1], found
         return found
-
-
-def _named(sessions: Iterable[Seen], session: str) -> Seen | None:
-    """The session of an id, or the only one whose id begins so; None for none."""
-    found = [one for one in sessions if session and one.id.startswith(session)]
-    found = [one for one in found if one.id == session] or found
-    return found[0] if len(found) == 1 else None
 
 
 def _handed_at(arrival: Arrival) -> float:

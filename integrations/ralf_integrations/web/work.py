@@ -1,4 +1,4 @@
-"""What the pages of tasks, of the memory, of runs and of the search show."""
+"""What the pages of tasks, of the memory and of runs show."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ralf import routing
-from ralf.agent import RunList, RunState, get_run, list_runs, signals
-from ralf.agent.signals import Sent
+from ralf.agent import RunList, RunState, list_runs
 from ralf.errors import RalfError
-from ralf.finding.search import SearchHit, search
-from ralf.memory import provenance, writing
+from ralf.memory import writing
 from ralf.memory.model import Item, Memory
-from ralf.memory.provenance import Provenance
 from ralf.tasks import planfile as plans
 from ralf.tasks.model import TaskState
 from ralf.tasks.sequence import BY_SYNC, Chain, Plan
@@ -21,8 +18,6 @@ from ralf.text import cleaning
 from ralf_integrations.web.reading import Page, ViewedProject, paged
 
 _MOST_TASKS = 2_000  # beside those of the plan
-
-_MOST_HITS = 15
 
 
 # ---- tasks ----
@@ -138,38 +133,10 @@ def remembered(project: ViewedProject, agent: str, kind: str, number: int) -> Re
     return Remembered(agents, found, paged(items, number), kinds)
 
 
-def remembered_item(project: ViewedProject, agent: str, label: str) -> Provenance:
-    """What made an item, and the lines behind it. NotFound, DamagedJournal, UsageError."""
-    return provenance.why(project, agent or "main", label)
-
-
 # ---- runs ----
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """What is known of a run, by step; and the signals that were sent to it, without what they hold."""
-
-    steps: tuple[RunState, ...]
-    signals: tuple[Sent, ...]
 
 
 def runs(project: ViewedProject, number: int) -> tuple[Page[RunState], RunList]:
     """The steps of all runs in pages, those that have not ended first."""
     found = list_runs(root=project)
     return paged(sorted(found.runs, key=lambda one: (one.ended, one.run, one.step)), number), found
-
-
-def run(project: ViewedProject, name: str) -> Run:
-    """A run. RunNotFound."""
-    first = get_run(name, root=project)
-    steps = tuple(get_run(name, step, root=project) for step in first.steps)
-    return Run(steps, tuple(signals.sent_to(project, name)))
-
-
-# ---- search ----
-
-
-def hits(project: ViewedProject, words: str, route: str) -> list[SearchHit]:
-    """What is known about some words; a page runs no embedder. RouteNotFound, UsageError."""
-    return search(words, route=route or None, root=project, limit=_MOST_HITS, by_meaning=False)
