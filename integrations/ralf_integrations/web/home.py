@@ -17,7 +17,7 @@ from ralf.memory import writing
 from ralf.memory.model import Item
 from ralf.model import Decision
 from ralf.storage.journal import stream_of
-from ralf.tasks.model import TaskState
+from ralf.tasks.model import TaskList, TaskState
 from ralf.tasks.store import Tasks
 from ralf_integrations.web.reading import Kept, ViewedProject
 from ralf_integrations.web.sessions import Look, Seen
@@ -81,16 +81,15 @@ class Home:
                 return []
 
         routes = list_routes(root=project)
+        tasks = TaskList()
+        try:
+            tasks = Tasks(project).list()
+        except (RalfError, OSError) as error:
+            problems.append(Line("tasks", "/tasks", str(error), "damaged"))
         ended = [one for one in look.sessions if one.state in ("parked", "stuck", "silent")]
-        waits = [
-            _group("Sessions that need you", [_session(one) for one in ended], "/sessions"),
-            _group("The loop", list(_loop(look)), "/sessions"),
-            _group("Tasks that failed, or wait for one that did", read("tasks", lambda: _failed(project)), "/tasks"),
-            _group(
-                "Not written by your ralf", [*_foreign(routes), *read("tasks", lambda: _not_ours(project))], "/routes"
-            ),
-            _group("Offered to be remembered", read("memory", lambda: [*_offers(project)]), "/memory"),
-        ]
+        offers = read("memory", lambda: [*_offers(project)])
+        damaged = [Line(one.route, _at(one.route), one.damage, "damaged") for one in routes if one.damage]
+        damaged += [Line(path.name, "/tasks", why, "damaged") for path, why in tasks.damaged]
         written = project.store.written("routes")
         fresh = [
             one
@@ -99,15 +98,18 @@ class Home:
         ]
         happened = [
             _group("Routes", [_route(one, written[one.route].written / 1e9) for one in fresh], "/routes"),
-            _group("Tasks completed", read("tasks", lambda: _completed(project, since)), "/tasks"),
-            _group("Decisions", read("routes", lambda: self._decided(project, fresh, since)), "/routes"),
+            _group("Tasks completed", read("tasks", lambda: _completed(project, tasks, since)), "/tasks"),
+            _group("Decisions", self._decided(project, fresh, since), "/routes"),
             _group("Sessions", [_session(one) for one in look.sessions if one not in ended], "/sessions"),
         ]
-        damaged = [Line(one.route, _at(one.route), one.damage, "damaged") for one in routes if one.damage]
-        with suppress(RalfError, OSError):
-            listed = Tasks(project).list(limit=1)
-            damaged += [Line(path.name, "/tasks", why, "damaged") for path, why in listed.damaged]
-        waits.insert(0, _group("Damaged", [*problems, *damaged], "/routes"))
+        waits = [
+            _group("Damaged", [*problems, *damaged], "/routes"),
+            _group("Sessions that need you", [_session(one) for one in ended], "/sessions"),
+            _group("The loop", list(_loop(look)), "/sessions"),
+            _group("Tasks that failed, or wait for one that did", _failed(tasks), "/tasks"),
+            _group("Not written by your ralf", [*_foreign(routes), *_not_ours(tasks)], "/routes"),
+            _group("Offered to be remembered", offers, "/memory"),
+        ]
         return [one for one in waits if one.lines], [one for one in happened if one.lines]
 
     def _decided(self, project: ViewedProject, routes: Sequence[RouteSummary], since: str) -> list[Line]:
@@ -178,31 +180,27 @@ def _task(state: TaskState, text: str, word: str, when: str = "") -> Line:
     return Line(state.task.id, link, f"{state.task.title}: {text}" if text else state.task.title, word, when)
 
 
-def _failed(project: ViewedProject) -> list[Line]:
+def _failed(tasks: TaskList) -> list[Line]:
     """The tasks that failed, and those that wait for one that failed, was cancelled, or is not there."""
-    tasks = Tasks(project)
-    failed = tasks.list(status="failed").tasks
-    pending = [one for one in tasks.list(status="pending").tasks if one.waits_for and not one.is_foreign]
-    known = tasks.states(sorted({id_ for one in pending for id_ in one.waits_for}))
-    lost = {id_ for one in pending for id_ in one.waits_for if id_ not in known}
-    lost |= {id_ for id_, one in known.items() if one.task.status in ("failed", "cancelled")}
+    status = {one.task.id: one.task.status for one in tasks.tasks}
+    failed = [one for one in tasks.tasks if one.task.status == "failed"]
     lines = [_task(one, one.reason, "failed", one.finished) for one in failed]
-    hindered = ((one, [id_ for id_ in one.waits_for if id_ in lost]) for one in pending)
-    return lines + [_task(one, f"waits for {', '.join(ids)}", "blocked") for one, ids in hindered if ids]
+    for one in tasks.tasks:
+        lost = [id_ for id_ in one.waits_for if status.get(id_, "failed") in ("failed", "cancelled")]
+        if lost and one.task.status == "pending" and not one.is_foreign:
+            lines.append(_task(one, f"waits for {', '.join(lost)}", "blocked"))
+    return lines
 
 
-def _not_ours(project: ViewedProject) -> list[Line]:
-    tasks = Tasks(project)
-    found = tasks.list().tasks if tasks.counts()["foreign"] else ()
-    foreign = (_task(one, "a task", "foreign") for one in found if one.is_foreign)
+def _not_ours(tasks: TaskList) -> list[Line]:
+    foreign = (_task(one, "", "foreign") for one in tasks.tasks if one.is_foreign)
     return [replace(line, text="a task", command=f"ralf trust {line.name}") for line in foreign]
 
 
-def _completed(project: ViewedProject, since: str) -> list[Line]:
-    tasks = Tasks(project)
-    found = [one for one in tasks.list(status="completed").tasks if one.finished >= since]
+def _completed(project: ViewedProject, tasks: TaskList, since: str) -> list[Line]:
+    found = [one for one in tasks.tasks if one.task.status == "completed" and one.finished >= since]
     found.sort(key=lambda one: one.finished, reverse=True)
-    told = [*tasks.as_told(found[:MOST]), *found[MOST:]]
+    told = [*Tasks(project).as_told(found[:MOST]), *found[MOST:]]
     return [_task(one, one.summary, one.evidence.state if one.evidence else "claimed", one.finished) for one in told]
 
 
