@@ -36,7 +36,7 @@ LARGE = (
         "/",
         "/sessions",
         "/sessions?page=2",
-        "/session?id=00000000",
+        "/session?id=00000000-5e55-4000-8000-000000000000",
         "/routes",
         "/routes?page=4",
         "/routes?q=cursor",
