@@ -317,7 +317,7 @@ CHANGES: dict[str, tuple[bool, Callable[[World], object]]] = {
     "another name of the command": (False, sets(RALF_COMMAND="./r")),
     "another home": (True, sets(HOME="/nonexistent")),
     "another project by a variable": (True, lambda w: sets(RALF_PROJECT_DIR=str(w.folder))(w)),
-    "another session by a variable": (False, sets(CLAUDE_CODE_SESSION_ID="s-2")),
+    "another session by a variable": (True, sets(CLAUDE_CODE_SESSION_ID="s-2")),
     "another folder": (True, lambda w: w.more.update(cwd=w.folder)),
     "a folder below": (False, lambda w: ((w.user.project / "src").mkdir(), w.more.update(cwd=w.user.project / "src"))),
     # the index

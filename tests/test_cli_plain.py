@@ -82,7 +82,7 @@ def test_a_plain_list_and_show_load_no_click(made: Path, arguments: list[str]) -
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "ralf_cli", *arguments],
         cwd=made,
-        env=storekit.environment(made),
+        env=storekit.environment(made, RALF_AGENT="a-1"),
         capture_output=True,
         timeout=storekit.HANGS,
     )

@@ -259,6 +259,9 @@ def test_a_name_that_is_nearly_a_routes_is_refused_unless_it_is_said_to_be_new(p
 
 def test_a_message_is_sent_to_another_agent_and_taken_once(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     facts = ["The column `tide` is NOT NULL now."]
+    refused(project, "send_message", to="reviewer", summary="Nobody has this name yet.")
+    for words in (("add", "Review"), ("claim",)):
+        assert storekit.process("task", *words, cwd=project, RALF_AGENT="reviewer").status == 0
     sent = called(project, "send_message", to="reviewer", summary="The schema changed.", facts=facts)
     assert "reviewer: " in text_of(sent) and sent.structured_content["tokens"] > 10
     refused(project, "send_message", to="reviewer", summary="Look.", facts=["x\n" * 11])

@@ -161,7 +161,7 @@ def test_what_makes_no_sense_is_refused_and_loses_nothing(tmp_path: Path, wrong:
 def test_the_command_takes_json_and_says_json(tmp_path: Path) -> None:
     given = json.dumps(STATE | {"tokens": 10, "window": 100}).encode()
     how: dict[str, Any] = {"cwd": tmp_path, "env": storekit.environment(tmp_path)}
-    found = kit.command.run("--root", tmp_path, "orchestrator", ROUTE, stdin=given, **how).json()
+    found = kit.command.run("--root", tmp_path, "loop", "handover", ROUTE, stdin=given, **how).json()
     assert (found["recorded"], found["percent"], found["ends"]) == (True, 10.0, False)
-    wrong = kit.command.run("--root", tmp_path, "orchestrator", ROUTE, stdin=b"[]", **how)
+    wrong = kit.command.run("--root", tmp_path, "loop", "handover", ROUTE, stdin=b"[]", **how)
     assert wrong.status == 2 and "hint: " in wrong.err

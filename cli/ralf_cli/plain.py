@@ -325,7 +325,7 @@ def _for_reader(text: str) -> str:
     """A text as an agent reads it, in the fence; as it is for a script."""
     from ralf.text.cleaning import fenced, shown
 
-    return fenced(shown(text)) if environment.is_agent() else shown(text)
+    return fenced(shown(text)) if environment.is_agent() else text
 
 
 def _json(value: object) -> str:

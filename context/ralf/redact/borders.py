@@ -13,7 +13,7 @@ from functools import cache
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
-from ralf.redact import commands
+from ralf.redact import commands, rules, vendors
 from ralf.redact.chance import odds
 from ralf.redact.engine import Hit
 from ralf.redact.marks import MARKER, Known, Span, marked, merged
@@ -24,7 +24,16 @@ from ralf.text.patterns import regex
 from ralf.transcripts.events import Event
 
 if TYPE_CHECKING:
-    from ralf.redact.redactor import Redactor
+    from typing import Any, Protocol
+
+    class Redactor(Protocol):
+        """What is asked of `ralf.redact.redactor.Redactor`, which asks this module."""
+
+        def hits(self, text: str) -> list[Hit]: ...
+        def marker(self, kind: str, secret: str) -> str: ...
+        def text(self, text: str) -> str: ...
+        def tree(self, tree: Any, known: Known | None = None) -> Any: ...
+        def named(self, tree: Any) -> dict[str, str]: ...
 
 _STREAMS = ("result", "assistant")  # what comes in pieces
 _IN_FIELDS = ("user", "note", "mark", "other")  # whose fields hold words that their text does not
@@ -68,9 +77,8 @@ def _edge(text: str, place: int) -> int:
 @cache
 def _token() -> re.Pattern[str]:
     """Matches what begins with a literal of tokens, but for those with which hashes and words begin, too."""
-    from ralf.redact.redactor import RULES
-
-    found = {literal for rule in RULES for literal in getattr(rule, "literals", ())}.difference(words("syllables"))
+    tokens = (*rules.formats(), *vendors.rules())
+    found = {literal for rule in tokens for literal in getattr(rule, "literals", ())}.difference(words("syllables"))
     literals = sorted((literal for literal in found if literal.strip("0123456789abcdef")), key=len, reverse=True)
     return re.compile(rf"(?<![\w.+-])(?:{'|'.join(map(re.escape, literals))})([^\s\"'`<>()\\,;]*)")
 
