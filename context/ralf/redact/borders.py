@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         def tree(self, tree: Any, known: Known | None = None) -> Any: ...
         def named(self, tree: Any) -> dict[str, str]: ...
 
+
 _STREAMS = ("result", "assistant")  # what comes in pieces
 _IN_FIELDS = ("user", "note", "mark", "other")  # whose fields hold words that their text does not
 _LONGEST = 4096  # characters of a secret that is looked for again, or of a word
