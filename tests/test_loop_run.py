@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import re
+import shutil
 import signal
 import sys
 import time
@@ -706,6 +707,23 @@ def test_workers_may_have_a_worktree_each(plan: Plan, tmp_path: Path) -> None:
     ]
     assert not (plan.root / "made").exists()
     assert git(tmp_path / "trees" / "w1", "branch", "--show-current").strip() == "ralf/w1"
+
+
+def test_no_hook_and_no_filter_of_the_repository_runs_where_a_worktree_is_made(plan: Plan, tmp_path: Path) -> None:
+    """They may have come in an archive."""
+    ran = tmp_path / "ran"
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\ntouch {ran}\ncat\n")
+    program.chmod(0o755)
+    shutil.copy(program, plan.root / ".git" / "hooks" / "post-checkout")
+    (plan.root / ".gitattributes").write_text("*.txt filter=a=b\n")
+    (plan.root / "tides.txt").write_text("1\n")
+    for words in (("add", "."), ("commit", "--quiet", "-m", "tides"), ("config", "filter.a=b.smudge", str(program))):
+        git(plan.root, *words)
+    plan.add("done")
+    status, out = plan.run("--worktrees", str(tmp_path / "trees"))
+    assert (status, (tmp_path / "trees" / "w1" / "tides.txt").read_text()) == (0, "1\n"), out
+    assert not ran.exists()
 
 
 def test_a_loop_without_a_command_says_what_to_type(plan: Plan) -> None:

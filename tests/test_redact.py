@@ -126,6 +126,7 @@ def test_a_name_of_letters_alone_is_not_taken_for_a_random_value() -> None:
         "tests/test_auth.py::test_token_refresh_v2 PASSED",
         'if line.startswith("-----BEGIN PRIVATE KEY-----"):',
         "--token-file /run/secrets/token_1",
+        "~/.local/share/opencode/ralf/ses_de32ae3dbffeMCZ1EdfkxJgaWc.jsonl: 12 lines",
         "db/password-reset -> db/password-reset",
         "   12e7e04..97fdd24  soph/token-usage-to-agent -> origin/soph/token-usage-to-agent",
     ],

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     class Redactor(Protocol):
         """What is asked of `ralf.redact.redactor.Redactor`, which asks this module."""
 
-        def hits(self, text: str) -> list[Hit]: ...
-        def marker(self, kind: str, secret: str) -> str: ...
-        def text(self, text: str) -> str: ...
-        def tree(self, tree: Any, known: Known | None = None) -> Any: ...
-        def named(self, tree: Any) -> dict[str, str]: ...
+        def hits(self, text: str) -> list[Hit]: ...  # noqa: D102
+        def marker(self, kind: str, secret: str) -> str: ...  # noqa: D102
+        def text(self, text: str) -> str: ...  # noqa: D102
+        def tree(self, tree: Any, known: Known | None = None) -> Any: ...  # noqa: D102
+        def named(self, tree: Any) -> dict[str, str]: ...  # noqa: D102
 
 
 _STREAMS = ("result", "assistant")  # what comes in pieces

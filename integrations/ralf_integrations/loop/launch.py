@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ralf.errors import UsageError
+from ralf.storage import git_files
 from ralf.text.patterns import regex
 from ralf_integrations import environment
 from ralf_integrations.loop.processes import Launch
@@ -35,6 +36,10 @@ _PREFIX = regex(r"(?P<name>plain|claude|codex):(?P<rest>.*)", 16)
 _HAS_SESSION = frozenset({"--session-id", "--resume", "-r", "--continue", "-c", "--no-session-persistence"})
 
 _LONGEST_ARGUMENT = 128 << 10  # bytes of one word of a command line
+
+_MOST_SECONDS = 600  # that git may take to make a worktree
+
+_ITS_OWN = ("local", "worktree")  # scopes of settings that lie in the repository
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,33 +210,40 @@ class Worktrees:
         """The worktree of a worker, made if missing. NoWorktree where git makes none."""
         path = Path(os.path.abspath(self.folder)) / name  # noqa: PTH100  # links are not followed
         if path.is_dir():
-            top = self._git("-C", str(path), "rev-parse", "--show-toplevel").stdout.strip()
+            top = os.fsdecode(self._git(path, "rev-parse", "--show-toplevel").stdout).strip()
             if not top or Path(top).resolve() != path.resolve():
                 raise NoWorktree(path, "is no worktree of git", "name an empty folder: --worktrees DIR")
             return path
-        self._git("-C", str(self.root), "worktree", "remove", str(path))  # an agent may have removed its folder alone
+        self._git(self.root, "worktree", "remove", str(path))  # an agent may have removed its folder alone
         branch = f"ralf/{name}"
-        known = self._git("-C", str(self.root), "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}")
+        known = self._git(self.root, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}")
         how = ["-b", branch, str(path)] if known.returncode else [str(path), branch]
-        done = self._git("-C", str(self.root), "worktree", "add", *how)
+        done = self._git(self.root, "worktree", "add", *how, **self._without_programs())
         if done.returncode:
-            lines = done.stderr.strip().splitlines()
+            lines = done.stderr.decode(errors="replace").strip().splitlines()
             what = f"git makes no worktree: {lines[-1] if lines else done.returncode}"
             raise NoWorktree(path, what, "leave --worktrees out")
         return path
 
+    def _without_programs(self) -> dict[str, str]:
+        """The variables that keep git from running hooks and filters of the repository itself, which may have come in
+        an archive; the person's own, as of git-lfs, run.
+        """
+        listed = self._git(self.root, *"config --show-scope --null --name-only --get-regexp ^filter[.]".split())
+        words = iter(os.fsdecode(listed.stdout).split("\0"))
+        names = {name.rpartition(".")[0] for scope, name in zip(words, words, strict=False) if scope in _ITS_OWN}
+        settings = {"core.hooksPath": os.devnull}
+        for name in names:
+            settings |= {f"{name}.smudge": "", f"{name}.process": "", f"{name}.required": "false"}
+        found = {"GIT_CONFIG_COUNT": str(len(settings))}
+        for number, (key, value) in enumerate(settings.items()):
+            found |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+        return found
+
     @staticmethod
-    def _git(*words: str) -> subprocess.CompletedProcess[str]:
+    def _git(folder: Path, *words: str, **given: str) -> subprocess.CompletedProcess[bytes]:
         variables = {name: value for name, value in environment.of_an_agent().items() if not name.startswith("GIT_")}
-        try:
-            return subprocess.run(
-                ["git", *words],  # noqa: S607
-                capture_output=True,
-                text=True,
-                errors="replace",
-                env=variables,
-                stdin=subprocess.DEVNULL,
-                check=False,
-            )
-        except FileNotFoundError:
-            raise NoWorktree("git", "is not installed", "leave --worktrees out") from None
+        done = git_files.ask(folder, words, variables | given, seconds=_MOST_SECONDS)
+        if done is None:
+            raise NoWorktree("git", "is not installed", "leave --worktrees out")
+        return done
