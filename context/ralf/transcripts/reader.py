@@ -213,10 +213,10 @@ def estimate_since(source: Transcript, after: Position = START, *, most: float =
 #     opencode      $XDG_DATA_HOME/opencode/ralf, else ~/.local/share/opencode/ralf
 
 _LOGS = (
-    regex(r"[^/]+/(?:[^/]+/subagents/(?:[^/]+/)*)?[^/]+\.jsonl\Z"),
-    regex(r"(?:[^/]+/)*rollout-[^/]+\.jsonl\Z"),
-    regex(r"[^/]+/chats/session-[^/]+\.jsonl?\Z"),
-    regex(r"[^/]+\.jsonl\Z"),
+    regex(r"\A[^/]+/(?:[^/]+/subagents/(?:[^/]+/)*)?[^/]+\.jsonl\Z"),
+    regex(r"\A(?:[^/]+/)*rollout-[^/]+\.jsonl\Z"),
+    regex(r"\A[^/]+/chats/session-[^/]+\.jsonl?\Z"),
+    regex(r"\A[^/]+\.jsonl\Z"),
 )
 """Where in its folder a client keeps logs, in the order of `_session_folders`."""
 
@@ -230,7 +230,7 @@ def is_own_log(path: str | os.PathLike[str]) -> bool:
         real = os.path.realpath(path)
         places = zip(_session_folders(), _LOGS, strict=True)
         folder, log = next(((each, log) for each, log in places if each and real.startswith(f"{each}/")), ("", None))
-        if log is None or not log.match(real, len(folder) + 1):
+        if log is None or not log.match(real[len(folder) + 1 :]):
             return False
         found = Path(real).stat()
     except FileNotFoundError:

@@ -220,7 +220,7 @@ _CLARIFIED = regex(r"  (?:Answer: ([^\n]+)|\(No answer provided\))(?:\n +User no
 
 _ANSWERED = regex(r"(?:User has answered your questions|The user answered|Your questions have been answered): ")
 
-_ANSWER = r'(?:"((?:(?!"=).)*)"|\(no option selected\))(?: (?:user )?notes: ([^"]+?))?'
+_ANSWER = r'\A(?:"((?:(?!"=).)*)"|\(no option selected\))(?: (?:user )?notes: ([^"]+?))?'
 
 _LAST_ANSWER = regex(_ANSWER + r'\.(?: [^"]*)?', re.S)
 

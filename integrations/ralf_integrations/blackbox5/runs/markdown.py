@@ -22,7 +22,7 @@ ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+(?:\[(?P<box>[ xX~>/])\](?!\()
 """An item of a list: a bullet or a number, a box that may be ticked, and its words."""
 
 _UNDERLINED = re.compile(r"^(\s*(?:[-*+]\s+|\d{1,3}[.)]\s+)?)__(?=[A-Z\d])([^_\n]{1,120})__(?!\w)")
-_COMMENT = re.compile(r"<!--.*?-->")
+_COMMENT = re.compile(r"<!--(?:(?!<!--).)*?-->")
 
 
 class Line(NamedTuple):
@@ -347,7 +347,9 @@ _EMPTY = re.compile(
     rf"|{_EITHER}(?: ?[/|] ?{_EITHER})+)?[\s.…:|/-]*",
     re.IGNORECASE,
 )
-_GENERATED = re.compile(r"[*_].*\b(?:template|generated|fill(?:ed)? (?:in|out)|edit as needed)\b.*[*_]", re.IGNORECASE)
+_GENERATED = re.compile(
+    r"[*_](?=.*[*_]\Z).*?\b(?:template|generated|fill(?:ed)? (?:in|out)|edit as needed)\b.*", re.IGNORECASE
+)
 _OF_THE_LOOP = re.compile(
     r"Previous: \S* ?\(status:.*\)|No previous run|(?:Active tasks|Git changes|Recent runs|Goals defined): \d*"
     r"|Activate BB5 Core Agent Team|(?:Execute:? )?(?:[a-z]+(?:_[a-z]+)+)|Log all decisions and learnings"
