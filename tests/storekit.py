@@ -369,7 +369,19 @@ def session_log(home: Path, root: Path, session: str, client: str = "claude-code
     return path
 
 
-_CHOSEN = ("BB5_", "RALF_", "CLAUDE", "GIT_", "GEMINI_CLI", "CURSOR_AGENT", "AI_AGENT")
+_CHOSEN = (
+    "BB5_",
+    "RALF_",
+    "CLAUDE",
+    "GIT_",
+    "GEMINI_CLI",
+    "CURSOR_AGENT",
+    "AI_AGENT",
+    "AUGMENT_AGENT",
+    "CLINE_ACTIVE",
+    "CODEX_",
+    "QWEN_CODE",
+)
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:

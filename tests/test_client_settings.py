@@ -15,7 +15,7 @@ from hypothesis import assume, given, settings as hypothesis_settings, strategie
 from examples import examples
 from ralf.errors import Busy, UsageError
 from ralf.project import Project
-from ralf_integrations.client import CLAUDE_CODE, CODEX, GEMINI, Client
+from ralf_integrations.client import CLAUDE_CODE, CODEX, GEMINI, OPENCODE, Client
 from ralf_integrations.clients import agents_md, installation, interpreter, jsontext, settings
 from ralf_integrations.clients.installation import Change, Part
 from storekit import context_of
@@ -248,6 +248,17 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         install(tmp_path, hooks_of(tmp_path))
     assert elsewhere.read_text() == "{}"
+
+
+def test_no_folder_on_the_way_to_a_file_may_be_a_link(tmp_path: Path) -> None:
+    root, outside = tmp_path / "project", tmp_path / "outside"
+    root.mkdir()
+    outside.mkdir()
+    (root / ".opencode").symlink_to(outside)  # the plugin lies two folders below the project
+    project = Project(root)
+    with pytest.raises(UsageError, match="symbolic link"):
+        installation.plan(project, installation.of_client(project, OPENCODE, shared=False))
+    assert not list(outside.iterdir())
 
 
 def test_a_file_that_changes_after_it_was_shown_is_left_alone(tmp_path: Path) -> None:

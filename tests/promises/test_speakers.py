@@ -21,6 +21,7 @@ CLIENTS = [
     {"OPENCODE": "1"},
     {"GEMINI_CLI": "1"},
     {"CURSOR_AGENT": "1"},
+    {"CLINE_ACTIVE": "true"},
     {"RALF_LEASE": "TASK-1:3"},
 ]
 """What says that an agent runs a command, though it runs at a terminal."""

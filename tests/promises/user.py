@@ -62,7 +62,9 @@ _PRIMARY = (
 )
 """What of `.autonomous/context` is no cache. `archive` is what earlier versions have instead of compressed journals."""
 
-_DROPPED = tuple("BB5_ RALF_ CLAUDE CODEX GEMINI OPENCODE CURSOR_AGENT AI_AGENT GIT_ BLACKBOX5 XDG_".split())
+_DROPPED = tuple(
+    "BB5_ RALF_ CLAUDE CODEX GEMINI OPENCODE CURSOR_AGENT AI_AGENT AUGMENT_AGENT CLINE_ACTIVE QWEN_CODE GIT_ BLACKBOX5 XDG_".split()
+)
 
 
 class User:

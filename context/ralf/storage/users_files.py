@@ -13,12 +13,16 @@ MOST = 16 << 20
 """Bytes of such a file."""
 
 
-def content(path: Path) -> bytes | None:
-    """A file's bytes, None where there is none; UsageError for one that is not simply a file here."""
-    for place in (path.parent, path):
+def content(path: Path, root: Path | None = None) -> bytes | None:
+    """A file's bytes, None where there is none; UsageError for one that is not simply a file here.
+
+    root  the project in which it may lie: no folder on the way down to the file may be a link
+    """
+    below = [place for place in path.parents if root is not None and root in place.parents]
+    for place in (path.parent, *below, path):
         if place.is_symlink():
             what = "is a symbolic link: what it leads to is not changed"
-            raise UsageError(place, what, f"put a {'folder' if place == path.parent else 'file'} in its place")
+            raise UsageError(place, what, f"put a {'file' if place == path else 'folder'} in its place")
     try:
         if path.stat().st_nlink > 1 and path.is_file():
             raise UsageError(path, "has a second name: it is not changed under this one", f"copy it: {path}")

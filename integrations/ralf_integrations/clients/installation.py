@@ -157,7 +157,7 @@ def of_exclude(project: Project, client: Client) -> Part | None:
 
 def plan(project: Project, part: Part) -> Change | None:
     """What would put a part into its file; None where it is in there. UsageError for a file that cannot take it."""
-    before = users_files.content(part.path)
+    before = users_files.content(part.path, project.root)
     text = users_files.decoded(part.path, before)
     if text is not None and part.holds(text):
         # A script of an earlier version's installation, byte for byte what we would write, is not pinned yet.
@@ -178,7 +178,7 @@ def plan_removal(project: Project, part: Part) -> Change | None:
     """What would take a part out of its file; None where it is not in there. UsageError for a file that is none, and
     for one from which it cannot be taken without a person's lines.
     """
-    before = users_files.content(part.path)
+    before = users_files.content(part.path, project.root)
     text = users_files.decoded(part.path, before)
     if before is None or text is None:
         return None
@@ -243,7 +243,7 @@ def apply(project: Project, change: Change) -> None:
     written.
     """
     path = change.path
-    if users_files.content(path) != change.before:
+    if users_files.content(path, project.root) != change.before:
         raise Busy(path, "was changed meanwhile: left as it is", "try again")
     if change.runs and change.after == change.before:
         _pin(project, path)
