@@ -62,8 +62,9 @@ _PRIMARY = (
 )
 """What of `.autonomous/context` is no cache. `archive` is what earlier versions have instead of compressed journals."""
 
-_DROPPED = tuple(
-    "BB5_ RALF_ CLAUDE CODEX GEMINI OPENCODE CURSOR_AGENT AI_AGENT AUGMENT_AGENT CLINE_ACTIVE QWEN_CODE GIT_ BLACKBOX5 XDG_".split()
+_DROPPED = (
+    *"BB5_ RALF_ BLACKBOX5 GIT_ XDG_ CLAUDE CODEX GEMINI OPENCODE".split(),
+    *"AI_AGENT AUGMENT_AGENT CLINE_ACTIVE CURSOR_AGENT QWEN_CODE".split(),
 )
 
 
