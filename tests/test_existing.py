@@ -118,7 +118,6 @@ def test_each_session_is_told_with_what_is_left_of_it_and_where_it_would_go(proj
         (begun, "claude-code", "elsewhere", "begun"),
     ]
     assert [one.left for one in found] == [*(path.stat().st_size for path in (by_branch, by_request, chosen)), whole]
-    assert existing.tokens_left(found[0]) == existing.tokens_left(found[1]) > 5
     assert [one.client for one in existing.found(project, "claude-code")] == ["claude-code"]
     assert len(existing.found(project, "codex")) == 3
 

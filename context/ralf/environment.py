@@ -240,11 +240,6 @@ def of_a_model() -> dict[str, str]:
     }
 
 
-def git_repository() -> dict[str, str]:
-    """GIT_DIR and GIT_WORK_TREE, as absolute paths, where they are set: what `of_a_model` leaves out."""
-    return {name: os.path.realpath(value) for name in ("GIT_DIR", "GIT_WORK_TREE") if (value := os.environ.get(name))}
-
-
 def of_a_summarizer(keeps: Iterable[str]) -> dict[str, str]:
     """The environment for a command that is given what a session said: `of_a_model` without keys and passwords.
 

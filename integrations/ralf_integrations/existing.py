@@ -18,7 +18,7 @@ from ralf.redact.redactor import Redactor
 from ralf.route import offsets
 from ralf.routing import Choice
 from ralf.transcripts.events import Position
-from ralf.transcripts.reader import Transcript, estimate_since, open_transcript, requests
+from ralf.transcripts.reader import Transcript, open_transcript, requests
 from ralf_integrations.client import CLIENTS
 from ralf_integrations.hooks import prompt_intent
 
@@ -70,11 +70,6 @@ def found(project: Project, client: str | None = None) -> tuple[Existing, ...]:
     look = _Look(project)
     looked = (look.at(path, of) for _, path, of in sorted(kept))
     return tuple(session for session in looked if session is not None)
-
-
-def tokens_left(session: Existing) -> int:
-    """An estimate of the o200k_base tokens that are not taken of a session. Reads all of it; raises as reading does."""
-    return estimate_since(open_transcript(session.path), session.after)
 
 
 def take(

@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from itertools import chain, groupby, pairwise
 from typing import NamedTuple
 
-from ralf.text.patterns import is_lazy, regex
+from ralf.text.patterns import regex
 
 # ---- caseless patterns ----
 
@@ -99,23 +99,6 @@ class AnyOf:
         if capitals is not None and (found := capitals.search(text)) and not 0 <= place <= found.start():
             place = found.start()
         return place
-
-
-def compile_all() -> Iterator[None]:
-    """Compile every pattern of the modules that are loaded, a few at each step: for a process whose forks use them."""
-    import gc  # a list of all patterns would cost each start
-
-    waiting = [one for one in gc.get_objects() if isinstance(one, AnyOf) or is_lazy(one)]
-    for number, one in enumerate(waiting):
-        if isinstance(one, AnyOf):
-            one.expressions  # noqa: B018  # asking compiles them
-        else:
-            one.search  # noqa: B018
-        if number % _AT_ONCE == 0:
-            yield
-
-
-_AT_ONCE = 16
 
 
 def _joined(branches: Iterable[str]) -> str:

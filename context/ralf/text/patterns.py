@@ -27,8 +27,3 @@ class _Lazy:
         for method in _METHODS:
             setattr(self, method, getattr(compiled, method))
         return getattr(compiled, name)
-
-
-def is_lazy(value: object) -> bool:
-    """Whether a value is a pattern that `regex` has made."""
-    return type(value) is _Lazy
