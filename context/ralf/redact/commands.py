@@ -185,6 +185,8 @@ _ALONE = regex(r"(?m)^[ \t]*+(\S{6,4096}+|[a-z]{3,20}(?: [a-z]{3,20}){3,24}+)[ \
 
 _BASE64 = regex(r"[A-Za-z0-9+/]+=*\Z")
 
+_IN_OUTPUT = regex(r"(?<![\w/+.=:-])[A-Za-z0-9+/_-]{16,512}+={0,2}(?![\w/+.-])")
+
 _IN_WORDS = regex(r"[A-Za-z_][\w.-]{0,59}", re.A)
 
 _USER = regex(r"(?:[\w.*-]{1,100}:){4}|[a-z][\w.-]{0,30}:(?=[${])")  # of a file of passwords or hashes
@@ -211,7 +213,10 @@ def printed(command: str, output: str) -> Iterator[Hit]:
     only = len(told) == 1 and told[0][1] == output.strip() and _is_printed(told[0][1], CHOSEN)
     if only and strength(told[0][1]) == ID:
         only = not _HASHES.search(command)
-    if told and (_prints()[0].search(command) or (only and _names_secret(command))):
+    made = [found.span() for found in _IN_OUTPUT.finditer(output) if strength(found[0]) == RANDOM]
+    prints = (told or made) and _prints()[0].search(command) is not None
+    yield from (Hit(*place, "printed") for place in made if prints)
+    if told and (prints or (only and _names_secret(command))):
         for found in told:
             start = found.start(1) + (user.end() if (user := _USER.match(found[1])) else 0)
             yield Hit(start, found.end(1), "printed")

@@ -13,7 +13,7 @@ from ralf.redact import values
 from ralf.redact.engine import Hit, Place, Text
 from ralf.redact.names import LONGEST_NAME, kind_of
 from ralf.redact.table import expression, rows, words
-from ralf.redact.values import ID, is_identifier, is_passphrase, is_phrase, strength
+from ralf.redact.values import ID, is_coined, is_identifier, is_passphrase, is_phrase, strength
 from ralf.text.patterns import regex
 
 LEAST: dict[str, list[int]] = {
@@ -33,10 +33,14 @@ def is_secret(value: str, kind: str, join: str) -> bool:
         return join not in ("near", "code") and not (join == "said" and len(value) == len("2024"))
     level = strength(value[:_JUDGED])
     named = kind not in ("password", "pin") or join in ("code", "near")  # where names stand, too
-    short = (is_identifier(value) or is_passphrase(value)) and not is_passphrase(value, least=len("four"))
-    if named and short and level < ID:
+    if named and level < ID and _is_short(value) and not (kind == "password" and is_coined(value)):
         return False
     return level >= LEAST[join][0 if kind in ("password", "pin") else 2 if kind == "weak" else 1]
+
+
+def _is_short(value: str) -> bool:
+    """Whether a value is a name of code, or as short as one."""
+    return (is_identifier(value) or is_passphrase(value)) and not is_passphrase(value, least=len("four"))
 
 
 # ---- what joins a name with its value ----
@@ -137,6 +141,8 @@ _IN_PATH = regex(r"\w:\Z")
 
 _SECOND = regex(r"[^\s/]{1,80}[ ]/[ ](?=[^\s/])")
 
+_REPLACED = regex(r"[\"'`*]{0,2}[ ](?:to|by|with|into)[ ]")  # one secret by another
+
 _SORTS = regex(r"=(?:lambda |[a-z_.]{1,60}[,)])")  # key=lambda item: …
 
 _LONGEST_BEFORE, _SENTENCE, _MOST_WORDS = 100, 160, 8
@@ -162,15 +168,21 @@ def find(text: Text, stems: Sequence[re.Match[str]]) -> Iterator[Hit]:
         path = low.endswith("::", 0, begin) or (low.startswith(":", place) and _IN_PATH.search(low, begin - 2, begin))
         if not kind or path or len(name) >= LONGEST_NAME or (name.endswith("key") and _SORTS.match(low, place)):
             continue  # of a path, colons join the parts: a type, a resource's address
-        found = _joined(raw, low, start, place, kind, name)
-        if found is None and kind != "weak":
-            words = list(_told_behind(raw, max(place, said.get(kind, 0)), place + _SENTENCE))
-            said[kind] = max(said.get(kind, 0), words[-1][1] if words else 0)
-            told = [*_told_before(raw, low, start), *words, *_told_below(raw, place - len(name), place)]
-            found = next((word[:2] for word in told if _is_told(raw, *word, kind)), None)
-        if found is not None:
-            yield Hit(*found, "key" if kind == "weak" else kind)
-            read = max(read, found[1])
+        if (found := _joined(raw, low, start, place, kind, name)) is not None:
+            places = [found]
+            if _REPLACED.match(low, found[1]):
+                words = _told_behind(raw, found[1], found[1] + _SENTENCE)
+                places += [word[:2] for word in words if _is_told(raw, *word, kind)][:1]
+        elif kind != "weak":
+            behind = list(_told_behind(raw, max(place, said.get(kind, 0)), place + _SENTENCE))
+            said[kind] = max(said.get(kind, 0), behind[-1][1] if behind else 0)
+            told = [*_told_before(raw, low, start), *behind, *_told_below(raw, place - len(name), place)]
+            places = [word[:2] for word in told if _is_told(raw, *word, kind)]
+        else:
+            continue
+        for secret in places:
+            yield Hit(*secret, "key" if kind == "weak" else kind)
+            read = max(read, secret[1])
 
 
 def _name(low: str, stem: re.Match[str]) -> tuple[str, int]:
@@ -214,12 +226,12 @@ def _refined(
     start, sign = after.end(), after[join]
     begin = max(low.rfind("\n", max(0, first - _LONGEST_BEFORE), first) + 1, first - _LONGEST_BEFORE, 0)
     begins, ends = _LINE_BEGINS.match(low, begin, first) is not None, _ends_line(raw, end)
-    opener = low[max(0, first - LONGEST_NAME) : first].rstrip(_IN_NAMES)
-    listing = raw.startswith(("  ", "\t"), end) or raw.find("=", start, end - 2) > 0
+    opener = low[max(0, first - LONGEST_NAME) : first].rstrip(f"{_IN_NAMES}:")
+    listing = raw.startswith(("  ", "\t"), end) or "=" in raw[start:end].rstrip("=")
     option = name[:1] == "-" and "`" not in after["closed"] and ("  " not in sign or "\n" in sign)
     env = sign.endswith("=") and not raw[start - 1].isspace() and (ends or raw[after.start() - 1].isupper())
     variable = after["open"] and (any(map(name.__contains__, "_-")) or opener.endswith("{"))
-    tagged = sign.startswith("<") or opener.rstrip(":").endswith(("<", 'name="', "name='", 'key="'))
+    tagged = sign.startswith("<") or opener.endswith(("<", 'name="', "name='", 'key="'))
     rules = (
         (after["call"], "" if _LOOKS_UP.search(after["call"] or "") else "argument"),
         (join in ("assign", "pair"), "quoted" if quoted else "env" if env else "line" if ends else "code"),
@@ -241,7 +253,7 @@ def _refined(
 _WORD = regex(
     expression(
         r"(?:%o|%t){0,3}[ ](?:[\"'`\u00ab\u201c\u201e]([^\n\"'`\u00bb\u201d\u201c]{4,100})[\"'`\u00bb\u201d\u201c]"
-        r"|(?![\w.-]{1,40}=[^=])((?:[^\s\"'`<>(){}\[\]|\\\u00ab]{1,200}+|(?<=[^\W\d])'(?=[^\W\d])){1,9}+))"
+        r"|(?!\[?[\w.-]{1,40}=[^=])((?:[^\s\"'`<>(){}\[\]|\\\u00ab]{1,200}+|(?<=[^\W\d])'(?=[^\W\d])){1,9}+))"
         r"|([\u0e00-\ud7af]{1,20})[\"'(\u300c\u201c\uff08]?(?:([!-~]{6,64})|(?=[ ]))"
     )
 )
@@ -265,7 +277,9 @@ Told = tuple[int, int, str]
 
 def _is_public(value: str) -> bool:
     """Whether a value looks like what stands in sentences, too: a name of code, an id."""
-    return strength(value) == ID or (is_identifier(value) and not is_passphrase(value, least=len("four")))
+    return strength(value) == ID or (
+        is_identifier(value) and not is_passphrase(value, least=len("four")) and not is_coined(value)
+    )
 
 
 def _is_told(raw: str, start: int, end: int, join: str, kind: str) -> bool:
@@ -317,5 +331,8 @@ def _stripped(raw: str, start: int, end: int) -> Place:
     word = raw[start:end].strip(_WRAPS)
     if _WITHOUT_SPACES.search(word):
         word = next((part for part in _WITHOUT_SPACES.split(word) if len(part) >= len("012345")), "")
-    start = raw.index(word, start)
-    return start, start + len(word)
+    first = raw.index(word, start)
+    end = first + len(word)
+    if first == start and raw[end : end + 2].strip() in ("!", "?", "*"):  # of a password, or of the sentence
+        end += 1
+    return first, end

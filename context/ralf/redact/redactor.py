@@ -44,6 +44,7 @@ class _Names:
 RULES: tuple[Rule, ...] = (
     *rules.formats(),
     *rules.shapes(),
+    rules.SeedPhrase(),
     keys.Armour(),
     _Names(),
     commands.Commands(),

@@ -7,7 +7,8 @@ from collections.abc import Callable, Collection, Iterator
 from functools import cache
 
 from ralf.redact.engine import Hit, Text
-from ralf.redact.table import expression, rows
+from ralf.redact.names import finds
+from ralf.redact.table import expression, rows, words
 from ralf.redact.values import ID, MIXED, VOWEL, is_basic, is_gibberish, is_placeholder, is_random, is_sample, strength
 from ralf.text.patterns import regex
 
@@ -86,8 +87,8 @@ class Format:
     def find(self, text: Text, there: Collection[str]) -> Iterator[Hit]:
         """Where such tokens stand in a text, in which these words stand."""
         raw = text.raw
-        for word, finds in zip(self.words, self._finds, strict=True):
-            for found in finds.finditer(raw) if word in there else ():
+        for word, shape in zip(self.words, self._finds, strict=True):
+            for found in shape.finditer(raw) if word in there else ():
                 start, end = found.span()
                 if (not raw[start].isalnum() or self._begins(raw, start)) and self._check(found[0]):
                     yield Hit(start, end, self.kind)
@@ -131,6 +132,39 @@ class Shape:
             value = text.raw[start:end].rstrip()
             if self._check(value):
                 yield Hit(start, start + len(value), self.kind)
+
+
+_WORDS_IN_A_ROW = regex(r"(?<![a-z])(?:[a-z]{3,8}(?:[\s,\"'`]{1,6}(?:[0-9]{1,2}[.):]?\s{1,3})?(?=[a-z])|(?![a-z])))++")
+
+_SEED_WORD = regex(r"(?<![a-z])[a-z]+")
+
+_SEED_WORDS, _NEAR_WORDS, _IN_FRONT = range(12, 34), 80, 24  # words; characters before the first; of a name before them
+
+_STOPWORDS = frozenset(words("stopwords"))
+
+
+class SeedPhrase:
+    """The words of a wallet: twelve or more in a row behind what they are called, and no sentence."""
+
+    kind = "seed-phrase"
+    words = tuple(word.replace("_", " ") for word in words("seed-phrases"))
+
+    def find(self, text: Text, there: Collection[str]) -> Iterator[Hit]:
+        """Where they stand in a text, in which these words stand."""
+        low, names = text.low, finds(frozenset(self.words).intersection(there))
+        for row in _WORDS_IN_A_ROW.finditer(low):
+            if row.end() - row.start() < _SEED_WORDS[0] * len("zoo "):
+                continue
+            named = [
+                name.end() for name in names.finditer(low, max(0, row.start() - _NEAR_WORDS), row.start() + _IN_FRONT)
+            ]
+            parts: list[re.Match[str]] = []
+            for word in _SEED_WORD.finditer(low, max([row.start(), *named[-1:]]), row.end()) if named else ():
+                if word[0] in _STOPWORDS:
+                    break
+                parts.append(word)
+            if len(parts) in _SEED_WORDS:
+                yield Hit(parts[0].start(), parts[-1].end(), self.kind)
 
 
 @cache

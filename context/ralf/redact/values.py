@@ -198,6 +198,12 @@ _ENGLISH = regex(expression(r"(?:%{english-endings})\Z"))
 
 _STOPWORDS, _OF_CODE = frozenset(words("stopwords")), frozenset(words("code"))
 
+_JOINT = regex(r"[-._]|(?<=[a-z])(?=[A-Z])")
+
+_LEET = str.maketrans("013457@$", "oieastas")
+
+_ENDING_SIGNS = "!?*#$%&@+="
+
 _ESCAPED = regex(r"\\u(?!00[0-7])([0-9a-fA-F]{4})")
 
 _LONG_NUMBER = regex(r"(?!1[5-9]|20[0-9]{12}\Z)[0-9]{14,24}\Z")  # and no time
@@ -215,6 +221,22 @@ def is_passphrase(value: str, *, least: int = 3) -> bool:
         return False
     of_code = sum(part.lower() in _OF_CODE or _ENGLISH.match(part.lower()) is not None for part in parts)
     return of_code <= (len(parts) + value[-2:].isdigit()) // len("four") and not _STOPWORDS.intersection(parts)
+
+
+@lru_cache(2048)
+def is_coined(value: str) -> bool:
+    """Whether a value is two words or more as a person joins them to a password, `blue_heron_77`, `thimbl3.Spruce42`,
+    none of which is one of code: it ends with digits, or has digits for letters.
+    """
+    plain = value.rstrip(_ENDING_SIGNS).rstrip("0123456789").rstrip("-._")
+    last = value[len(plain) :].strip("-._")
+    read = plain.translate(_LEET)
+    parts = _JOINT.split(read)
+    if len(parts) < len("ab") or not all(part.isalpha() and len(part) > len("it") for part in parts):
+        return False
+    if not (read != plain or sum(map(str.isdigit, last)) > 1) or _OF_SECRETS.search(read):
+        return False
+    return not any(part.lower() in _OF_CODE | _STOPWORDS or _ENGLISH.match(part.lower()) for part in parts)
 
 
 def is_phrase(value: str) -> bool:
@@ -279,6 +301,8 @@ def strength(value: str) -> int:
     if " " in value:
         mixed = not value.endswith((".", ":", "?", "!")) and any(map(is_mixed, value.split()))
         return MIXED if mixed or is_phrase(value) else NOTHING
+    if is_coined(value):
+        return MIXED
     if is_expression(value) or len(value) < len("abcd"):
         return NOTHING
     if (made := _is_made(value)) or is_mixed(value):
