@@ -71,8 +71,8 @@ def _stands_for(word: str) -> bool:
 
 def _edge(text: str, place: int) -> int:
     """Where the word begins in which a place lies."""
-    first = max(0, place - _LONGEST)
-    return max(text.rfind(" ", first, place), text.rfind("\n", first, place), first - 1) + 1
+    before = text[max(0, place - _LONGEST) : place]
+    return place if before[-1:].isspace() else place - len("".join(before.rsplit(None, 1)[-1:]))
 
 
 @cache
@@ -264,10 +264,9 @@ class _Stream:
             for hit in hits(text[start:stop]):
                 self._add(start, hit, judge=True)
         for number, (begin, end) in enumerate(pairwise(self._ends), 1):
-            rest = _ALONE.match(text, end)
-            if rest is not None and strength(rest[0]) != ID:
-                printed = [span for span in self._found[number] if ":printed:" in span.marker]
-                for span in (span for span in printed if begin + span.end == end):
+            for span in list(self._found[number]):
+                rest = _ALONE.match(text, end) if ":printed:" in span.marker and begin + span.end == end else None
+                if rest is not None and strength(rest[0]) != ID:
                     self._add(begin, Hit(span.start, rest.end() - begin, "printed"))
             start = _edge(text, max(0, end - _NEAR))
             for hit in cut_off(text[start:end]):
@@ -279,7 +278,8 @@ class _Stream:
 
     def _windows(self) -> list[Span]:
         """The places around borders, and around the signs of what is long, that are looked at together."""
-        places = [Span(max(0, sign.start() - _BEFORE), sign.end() + _BEHIND, "") for sign in _LONG.finditer(self._text)]
+        signs = _LONG.finditer(self._text) if "PRIVATE KEY" in self._text or "Secret" in self._text else ()
+        places = [Span(max(0, sign.start() - _BEFORE), sign.end() + _BEHIND, "") for sign in signs]
         for border in self._ends[:-1] if self._ends[0] else self._ends[1:-1]:
             stop = border + _NEAR
             rest = self._text[stop : stop + _LONGEST].split(None, 1)[:1]  # of a word

@@ -83,6 +83,8 @@ def _words(text: str, start: int) -> tuple[list[Part], int]:
         place = found.end()
         if found["gap"] is None:
             parts.append(_unquoted(text, *found.span()))
+            if text[place - 1] == "." and text[place - 2].isalpha():  # of a sentence, which no command has
+                break
     return parts, max(place, start + 1)
 
 
@@ -98,8 +100,10 @@ def _taken(text: str, parts: list[Part], start: int, end: int) -> Iterator[tuple
     before = text[max(0, start - _NEAR) : start].rpartition("\n")[2]
     for number, (first, last, word) in enumerate(parts):
         name = word.rpartition("/")[2].removesuffix(".exe")
-        options |= _OPTION.get(name, {})
-        options = _OF_USER | options if word.partition("=")[0] in _USERS else options
+        if name in _OPTION:
+            options |= _OPTION[name]
+        if word.partition("=")[0] in _USERS:
+            options = _OF_USER | options
         taker = taker or name in _TAKERS
         following = parts[number + 1] if number + 1 < len(parts) else None
         if word == "<<<":

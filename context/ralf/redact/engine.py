@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import cache, cached_property
 from importlib.util import find_spec
@@ -37,18 +38,15 @@ class PatternError(ValueError):
 
 
 class Text:
-    """A text that is looked through, in the forms that the rules read."""
+    """A text that is looked through, in the forms that the rules read.
+
+    low  in lower case, each character in its place
+    """
 
     def __init__(self, raw: str) -> None:
-        self.raw = raw
-
-    @cached_property
-    def low(self) -> str:
-        """The text in lower case, each character in its place."""
-        low = self.raw.lower()
-        if len(low) == len(self.raw):
-            return low
-        return "".join(each if len(low := each.lower()) > 1 else low for each in self.raw)
+        self.raw, self.low = raw, raw.lower()
+        if len(self.low) != len(raw):
+            self.low = "".join(each if len(low := each.lower()) > 1 else low for each in raw)
 
     @cached_property
     def data(self) -> bytes | str:
@@ -63,12 +61,11 @@ def available() -> bool:
     return find_spec("re2") is not None
 
 
-def _options(*, literal: bool = False) -> Any:
+def _options() -> Any:
     import re2
 
     options = re2.Options()
     options.log_errors = False
-    options.literal = literal
     options.max_mem = _MEMORY
     return options
 
@@ -100,7 +97,7 @@ compile = Expression  # noqa: A001  # as `re.compile`
 class Words:
     """Which of many words stand in a text: one pass over it, however many they are.
 
-    words  in lower case
+    words  in lower case; what begins with `~` is an expression
     """
 
     def __init__(self, words: Sequence[str]) -> None:
@@ -112,17 +109,20 @@ class Words:
         if "_set" not in self.__dict__ and len(low) < _WITHOUT:
             self._looked += len(low)
             if self._looked < 4 * _WITHOUT:
-                return [word for word in self._words if word in low]
+                return self._one_by_one(low)
         if not available():
-            return [word for word in self._words if word in low]
+            return self._one_by_one(low)
         return [self._words[number] for number in self._set.Match(low.encode("utf-8", "replace")) or ()]
+
+    def _one_by_one(self, low: str) -> list[str]:
+        return [word for word in self._words if (re.search(word[1:], low) if word[0] == "~" else word in low)]
 
     @cached_property
     def _set(self) -> Any:
         import re2
 
-        made = re2.Set.SearchSet(_options(literal=True))
+        made = re2.Set.SearchSet(_options())
         for word in self._words:
-            made.Add(word.encode())
+            made.Add((word[1:] if word[0] == "~" else re.escape(word)).encode())
         made.Compile()
         return made

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from ralf.redact import values
 from ralf.redact.engine import Hit, Place, Text
@@ -27,15 +28,18 @@ _PIN = regex(r"[0-9]{4,8}\Z")
 _JUDGED = 96  # characters of a value by which it is judged
 
 
+@lru_cache(4096)
 def is_secret(value: str, kind: str, join: str) -> bool:
     """Whether a value is a secret that a name of a kind is joined with."""
     if kind == "pin" and _PIN.match(value):
         return join not in ("near", "code") and not (join == "said" and len(value) == len("2024"))
+    password = kind in ("password", "pin")
     level = strength(value[:_JUDGED])
-    named = kind not in ("password", "pin") or join in ("code", "near")  # where names stand, too
-    if named and level < ID and _is_short(value) and not (kind == "password" and is_coined(value)):
+    if level < LEAST[join][0 if password else 2 if kind == "weak" else 1]:
         return False
-    return level >= LEAST[join][0 if kind in ("password", "pin") else 2 if kind == "weak" else 1]
+    if level >= ID or (password and join not in ("code", "near")):
+        return True
+    return not _is_short(value) or (password and is_coined(value))  # names of code stand there, too
 
 
 def _is_short(value: str) -> bool:
@@ -133,7 +137,7 @@ _IN_NAMES = "abcdefghijklmnopqrstuvwxyz0123456789_.-"
 
 _REST = regex(r"[a-z0-9\u00c0-\u058f_-]{0,40}+")  # of a name, with the ending of a case
 
-_WORD_BEFORE = regex(r"[a-z0-9]{1,20}[ /]\Z")
+_IN_WORDS = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 _RUN, _MOST_IN_A_RUN = regex(r"[^\s\"'`]{0,4096}+"), 4  # characters without a blank, and the names that are tried there
 
@@ -192,8 +196,10 @@ def _name(low: str, stem: re.Match[str]) -> tuple[str, int]:
     begun = before[len(before.rstrip(_IN_NAMES)) :]
     end = _REST.match(low, stem.end()).end()  # type: ignore[union-attr]  # it matches anything
     apart = before[: len(before) - len(begun)]
-    word = _WORD_BEFORE.search(apart[-21:]) if apart[-1:] in (" ", "/") and not begun.startswith("-") else None
-    return (word[0] if word else "") + begun + low[start:end], end
+    word = ""
+    if apart[-1:] in (" ", "/") and not begun.startswith("-"):
+        word = apart[len(apart[:-1].rstrip(_IN_WORDS)) :] if apart[-2:-1] in _IN_WORDS else ""
+    return f"{word}{begun}{low[start:end]}", end
 
 
 def _joined(raw: str, low: str, first: int, place: int, kind: str, name: str) -> Place | None:

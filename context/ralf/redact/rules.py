@@ -68,6 +68,9 @@ _ESCAPED = regex(r"(?:\\[nrtbf]|\\u[0-9a-fA-F]{4}|%[0-9A-Fa-f]{2}|\\x[0-9a-fA-F]
 _LONGEST_ESCAPE, _LONGEST_BEHIND = 8, 40
 
 
+_FIXED = regex(r"(?:%[ah]|\[(?:0-9|a-z|A-Z|a-f|A-F|2-7){1,3}\])\{([0-9]+)")  # how many letters and digits follow
+
+
 class Format:
     """A token that begins with a literal: tried only where that stands, each character read a bounded number of times.
 
@@ -79,7 +82,9 @@ class Format:
 
     def __init__(self, kind: str, literals: str, follows: str, check: str = "") -> None:
         self.kind, self.literals = kind, literals.split(",")
-        self.words = [literal.lower() for literal in self.literals]
+        many = _FIXED.match(follows)
+        behind = f"[a-z0-9]{{{many[1]}}}" if many else r"\S{10}"
+        self.words = [f"~{re.escape(literal.lower())}{behind}" for literal in self.literals]
         self.patterns = [re.escape(literal) + expression(follows) for literal in self.literals]
         self._finds = list(map(regex, self.patterns))
         self._check = _CHECKS[check]
@@ -113,7 +118,7 @@ class Shape:
 
     def __init__(self, kind: str, words: str, finds: str, check: str, example: str = "") -> None:
         self.kind, self.example = kind, example
-        self.words = words.replace("\\n", "\n").replace("\\t", "\t").split("|")
+        self.words = [words] if words[:1] == "~" else words.replace("\\n", "\n").replace("\\t", "\t").split("|")
         behind, found, finds = finds.rpartition(" << ")
         self._finds = regex(expression(finds))
         # what stands right before it and belongs to it: an expression that begins with a sign is found fast

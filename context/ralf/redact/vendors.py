@@ -21,6 +21,8 @@ _FILE = Path(__file__).parents[1] / "data" / "gitleaks.json"
 
 _LONGEST_KIND = 40
 
+_OWN = ("lob-api-key", "gocardless-api-token")  # which the table finds without their names, and faster
+
 
 class VendorRule:
     """One rule of gitleaks.
@@ -89,7 +91,7 @@ def _allowed_anywhere() -> Sequence[_Allowed]:
 @cache
 def rules() -> Sequence[VendorRule]:
     """The rules; none where RE2 is not installed."""
-    return tuple(map(VendorRule, _file()["rules"])) if engine.available() else ()
+    return tuple(VendorRule(rule) for rule in _file()["rules"] if rule["id"] not in _OWN) if engine.available() else ()
 
 
 @cache
