@@ -528,3 +528,76 @@ def test_what_goes_on_from_a_printed_secret_is_a_part_of_it() -> None:
         second = Event("result", rest, START, START, tool="Bash", call_id="c2")
         found, _ = REDACTOR.events([call, first, second])
         assert (found[2].text == rest) is shown
+
+
+@pytest.mark.parametrize("value", ["thimbl3_spruce42", "Cactus.Osprey40", "blue_heron_77", "Bandit22", "Bruno_2020!"])
+@pytest.mark.parametrize(
+    "text", ["password: {}", "the password is {}, try it", "db_password={} host=a", "(password {})"]
+)
+def test_words_that_a_person_makes_a_password_of_are_one_where_something_calls_them_so(text: str, value: str) -> None:
+    assert value not in REDACTOR.text(text.format(value))
+
+
+@pytest.mark.parametrize(
+    "value", ["user_password2", "user_id2", "new_password1", "ubuntu-22", "sha256", "test_user_10"]
+)
+def test_names_of_code_and_products_are_no_passwords(value: str) -> None:
+    assert REDACTOR.text(f"the password is {value} now") == f"the password is {value} now"
+
+
+_SEED = "legal winner thank year wave sausage worth useful legal winner thank yellow"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "my seed phrase is {} and it stays here",
+        "Recovery phrase (12 words):\n{}",
+        "wallet:\n" + "\n".join(f"{number}. {word}" for number, word in enumerate(_SEED.split(), 1)),
+        '"mnemonic": ["' + '", "'.join(_SEED.split()) + '"]',
+    ],
+)
+def test_the_words_of_a_wallet_are_found_however_they_are_listed(text: str) -> None:
+    shown = REDACTOR.text(text.format(_SEED))
+    assert "legal" not in shown
+    assert "yellow" not in shown
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("What is the password of the ingest database?", "S@ffr0n636#9"),
+        ("Please give me the token for the registry.", "sure, rkUhZgf1hDrfJtg6fqSetHDOj1ZPreKCEqG3RXCgX"),
+    ],
+)
+def test_a_secret_that_answers_a_question_for_it_is_redacted(question: str, answer: str) -> None:
+    events = [Event("assistant", question, START, START), Event("user", answer, START, START)]
+    assert answer.split()[-1] not in REDACTOR.events(events)[0][1].text
+
+
+@pytest.mark.parametrize("answer", ["yes, use login2.py", "it is in 1Password", "see config/app.yml", "go on"])
+def test_an_answer_without_a_secret_stays(answer: str) -> None:
+    events = [Event("assistant", "What is the password?", START, START), Event("user", answer, START, START)]
+    assert REDACTOR.events(events)[0][1].text == answer
+
+
+def test_what_a_command_prints_that_prints_secrets_is_redacted_within_json_too() -> None:
+    for call, output in (
+        ("az storage account keys list -n a", '[{{"keyName": "key1", "permissions": "FULL", "value": "{}"}}]'),
+        ("cat /etc/pgbouncer/userlist.txt", '"grafana" "{}"'),
+    ):
+        value = "q8sD3kfj2lKJ3lkfjsdlkfj3lkfjLKJ3lkjsdlfkA"
+        assert list(commands.printed(call, output.format(value))), call
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["login('bob', '{}')", 'WiFi.begin("barn", "{}");', "ftp = FTP('h.test', 'root', '{}')", 'hmac.new(b"{}", m)'],
+)
+def test_what_a_call_is_given_that_logs_in_is_redacted(call: str) -> None:
+    assert CHOSEN not in REDACTOR.text(call.format(CHOSEN))
+
+
+def test_what_a_call_is_given_that_names_a_place_stays() -> None:
+    for call in ("connect('db-web01.example.org:5432')", "authenticate('bob@example.org')", "bind('0.0.0.0', 8080)"):
+        assert REDACTOR.text(call) == call

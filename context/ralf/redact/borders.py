@@ -13,7 +13,7 @@ from functools import cache
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
-from ralf.redact import commands, rules, vendors
+from ralf.redact import commands, grammar, rules, vendors
 from ralf.redact.chance import odds
 from ralf.redact.engine import Hit
 from ralf.redact.marks import MARKER, Known, Span, marked, merged
@@ -47,7 +47,6 @@ _BEFORE, _BEHIND = 8 << 10, 32 << 10  # so much around a key's or a manifest's s
 
 _SHORT, _LEAST_SHORT = 8, 12  # characters of a word that tells little, and the bits that it must tell
 _LEAST, _LEAST_NEEDED = 10, 8  # bits that others must tell, less one for each character
-_LEAST_ALONE = 20  # bits that a word must tell that nothing calls a secret
 
 
 def _size(piece: str, *, needed: bool) -> int:
@@ -81,7 +80,7 @@ def _token() -> re.Pattern[str]:
     tokens = (*rules.formats(), *vendors.rules())
     found = {literal for rule in tokens for literal in getattr(rule, "literals", ())}.difference(words("syllables"))
     literals = sorted((literal for literal in found if literal.strip("0123456789abcdef")), key=len, reverse=True)
-    return re.compile(rf"(?<![\w.+-])(?:{'|'.join(map(re.escape, literals))})([^\s\"'`<>()\\,;]*)")
+    return re.compile(rf"(?<![\w.+-])(?<!base64,)(?:{'|'.join(map(re.escape, literals))})([^\s\"'`<>()\\,;]*)")
 
 
 def cut_off(text: str) -> Iterator[Hit]:
@@ -98,34 +97,20 @@ _MORE = "q7Rt2bVx9MpL4sKd8WzY3nCf"
 _MAY_FOLLOW = (_MORE, f"{_MORE}@h", "h", "@h")  # and make it a secret
 _OF_MANIFESTS = ("\nkind: Secret\n", '"},"kind":"Secret"}')  # may follow where a manifest has its data
 _DATA = regex(r"(?i)data[\"\\]*\s*:")
-_RANDOM = regex(r"(?<![\w/\\.~+-])(?![a-z0-9]{2,12}[_-])(?=[0-9a-fA-F-]*[g-zG-Z])[A-Za-z0-9_-]{12,200}(?![\w/.+=-])")
-_ID = regex(
-    r"(?i)(?:id|h1|base64|hash|commit|digest|sha[0-9]*|integrity|version|etag|fingerprint|recipient|nonce|cursor"
-    r"|(?:page|sync|continuation)[_ -]?token|(?:cache|public|publishable|restore)[_ -]?key)s?[\"'\s:=#,]{0,4}\Z"
-)
 
 
-def unfinished(hits: Callable[[str], list[Hit]], end: str, last: int) -> Iterator[Hit]:
-    """The secrets of an end of which nobody knows yet what follows: what would be one with this or that behind it, and
-    a last word that looks random.
+def unfinished(hits: Callable[[str], list[Hit]], end: str) -> Iterator[Hit]:
+    """The secrets of an end of which nobody knows yet what follows: what would be one with this or that behind it.
 
     hits  finds the secrets of a text
-    last  where the last text begins
     """
     known = {hit.start for hit in hits(end)}
     may_follow = _MAY_FOLLOW + _OF_MANIFESTS if _DATA.search(end) else _MAY_FOLLOW
     for hit in (hit for more in may_follow for hit in hits(end + more)):
         part = end[hit.start : hit.end]
-        if part and hit.start not in known and hit.kind != "vendor-token" and _size(part, needed=True):  # not an id's
+        whole = hit.kind == "vendor-token" or strength(part) == ID or end.endswith((")", "]", "}"))  # an id, say
+        if part and hit.start not in known and not whole and _size(part, needed=True):
             yield Hit(hit.start, hit.start + len(part), "cut-off")
-    line = end.rfind("\n") + 1
-    for word in _RANDOM.finditer(end, line):
-        alone = not end[: word.start()].strip()  # a whole output: an id, most often, and nothing says more
-        ends = not end[word.end() :].strip("\"'") or "echo " in end[line : word.start()]
-        named = _ID.search(end, max(0, word.start() - 40), word.start())
-        glued = word.start() < last and odds(end[word.start() : last]) <= _LEAST  # behind a word of the text before
-        if ends and not alone and not named and not glued and odds(word[0]) > _LEAST_ALONE:
-            yield Hit(*word.span(), "cut-off")
 
 
 # ---- a run of events ----
@@ -151,6 +136,12 @@ def redacted(
         found.append([Span(*hit[:2], redactor.marker(hit.kind, event.text[hit.start : hit.end])) for hit in hits])
         if event.input and (named := redactor.named(event.input)):
             found[-1] += Known(named).spans(event.text)
+    talk = [number for number, event in enumerate(every) if event.kind in ("user", "assistant")]
+    for asking, number in pairwise(talk):
+        question, answer = every[asking], every[number]
+        for hit in grammar.answered(question.text, answer.text) if question.kind != answer.kind else ():
+            shown = redactor.marker(hit.kind, answer.text[hit.start : hit.end])
+            found[number].append(Span(hit.start, hit.end, shown))
     streams = {
         kind: [number for number, event in enumerate(every) if event.kind == kind and event.text] for kind in _STREAMS
     }
@@ -273,7 +264,7 @@ class _Stream:
                 if not any(begin + span.end > start + hit.start for span in self._found[number]):
                     self._add(start, hit)
         start = _edge(text, max(0, len(text) - _NEAR))
-        for hit in unfinished(hits, text[start:], self._ends[-2] - start) if unknown else ():
+        for hit in unfinished(hits, text[start:]) if unknown else ():
             self._add(start, hit)
 
     def _windows(self) -> list[Span]:

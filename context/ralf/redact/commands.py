@@ -164,6 +164,8 @@ def _given(text: str, part: Part, command: str, least: int = MIXED) -> Iterator[
     """
     first, last, _ = part
     low = f" {command.lower()} "
+    if _DECODES.search(low):
+        return
     least = least if any(word in low for word in _readers()) else RANDOM
     for found in re.finditer(r"(?:\\n)?([^\n\\\"']{2,512})", text[first:last]):
         value, start = found[1].lstrip("$"), first + found.start(1)
@@ -174,6 +176,9 @@ def _given(text: str, part: Part, command: str, least: int = MIXED) -> Iterator[
                 start, value = start + len(user) + 1, rest
         if strength(value) >= least:
             yield start, start + len(value)
+
+
+_DECODES = regex(r"[|>][ ]?(?:base64|xxd|jq|gunzip|wc|md5sum|sha[0-9]{1,3}sum|cat|tr|fold|rev)\b")
 
 
 @cache
@@ -189,7 +194,9 @@ _ALONE = regex(r"(?m)^[ \t]*+(\S{6,4096}+|[a-z]{3,20}(?: [a-z]{3,20}){3,24}+)[ \
 
 _BASE64 = regex(r"[A-Za-z0-9+/]+=*\Z")
 
-_IN_OUTPUT = regex(r"(?<![\w/+.=:-])[A-Za-z0-9+/_-]{16,512}+={0,2}(?![\w/+.-])")
+_IN_OUTPUT = regex(r"(?<![\w/+.=:-])(?![0-9a-f]+\b)([A-Za-z0-9+/_-]{16,8192}+={0,2})(?![\w/+.-])")
+
+_QUOTED = regex(r"\"([^\"\s]{6,200})\"(?![ ]?:)")
 
 _IN_WORDS = regex(r"[A-Za-z_][\w.-]{0,59}", re.A)
 
@@ -217,7 +224,8 @@ def printed(command: str, output: str) -> Iterator[Hit]:
     only = len(told) == 1 and told[0][1] == output.strip() and _is_printed(told[0][1], CHOSEN)
     if only and strength(told[0][1]) == ID:
         only = not _HASHES.search(command)
-    made = [found.span() for found in _IN_OUTPUT.finditer(output) if strength(found[0]) == RANDOM]
+    made = [found.span(1) for found in _IN_OUTPUT.finditer(output) if strength(found[1]) == RANDOM]
+    made += [found.span(1) for found in _QUOTED.finditer(output) if strength(found[1]) in (MIXED, RANDOM)]
     prints = (told or made) and _prints()[0].search(command) is not None
     yield from (Hit(*place, "printed") for place in made if prints)
     if told and (prints or (only and _names_secret(command))):

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from ralf.redact import values
 from ralf.redact.engine import Hit, Place, Text
-from ralf.redact.names import LONGEST_NAME, kind_of
+from ralf.redact.names import LONGEST_NAME, kind_of, stems_of
 from ralf.redact.table import expression, rows, words
 from ralf.redact.values import ID, is_coined, is_identifier, is_passphrase, is_phrase, strength
 from ralf.text.patterns import regex
@@ -25,6 +25,8 @@ says little."""
 
 _PIN = regex(r"[0-9]{4,8}\Z")
 
+_YEAR = regex(r"(?:19|20)[0-9]{2}\Z")
+
 _JUDGED = 96  # characters of a value by which it is judged
 
 
@@ -32,14 +34,14 @@ _JUDGED = 96  # characters of a value by which it is judged
 def is_secret(value: str, kind: str, join: str) -> bool:
     """Whether a value is a secret that a name of a kind is joined with."""
     if kind == "pin" and _PIN.match(value):
-        return join not in ("near", "code") and not (join == "said" and len(value) == len("2024"))
+        return join not in ("near", "code") and not (join == "said" and _YEAR.match(value))
     password = kind in ("password", "pin")
     level = strength(value[:_JUDGED])
     if level < LEAST[join][0 if password else 2 if kind == "weak" else 1]:
         return False
     if level >= ID or (password and join not in ("code", "near")):
         return True
-    return not _is_short(value) or (password and is_coined(value))  # names of code stand there, too
+    return not _is_short(value) or is_coined(value)  # names of code stand there, too
 
 
 def _is_short(value: str) -> bool:
@@ -246,7 +248,7 @@ def _refined(
         (join == "near" and "\n" in sign, ""),
         (join == "near" and (quoted or raw[start - 1] in _BRACKETS or (ends and begins)), "cell"),
         (join == "list" and not (after["closed"] or begins or variable), ""),
-        (join == "markup", "quoted" if tagged else ""),
+        (join == "markup", "" if not tagged else "quoted" if raw.startswith("</", end) or quoted else "code"),
         (join == "cell" and not (begins or low[begin:first].lstrip().startswith("|")), ""),
         (join == "comment" and not _COMMENT.match(low, begin, first), ""),
         (join == "shown", "quoted" if _PROMPT.match(low, begin, first) else ""),
@@ -258,7 +260,7 @@ def _refined(
 
 _WORD = regex(
     expression(
-        r"(?:%o|%t){0,3}[ ](?:[\"'`\u00ab\u201c\u201e]([^\n\"'`\u00bb\u201d\u201c]{4,100})[\"'`\u00bb\u201d\u201c]"
+        r"(?:%o|%t){0,3},?[ ](?:[\"'`\u00ab\u201c\u201e]([^\n\"'`\u00bb\u201d\u201c]{4,100})[\"'`\u00bb\u201d\u201c]"
         r"|(?!\[?[\w.-]{1,40}=[^=])((?:[^\s\"'`<>(){}\[\]|\\\u00ab]{1,200}+|(?<=[^\W\d])'(?=[^\W\d])){1,9}+))"
         r"|([\u0e00-\ud7af]{1,20})[\"'(\u300c\u201c\uff08]?(?:([!-~]{6,64})|(?=[ ]))"
     )
@@ -266,8 +268,9 @@ _WORD = regex(
 """Matches a word of a sentence: in quotes, without, or behind the letters of a script without blanks."""
 
 _BELOW = regex(
-    r"(?:[^\n:=]{0,80}+(?:\n[^\n:=]{0,20}+)?:(?:[ \t]+|(?=\r?\n))|[*_`\"\u00bb ]{0,4}+(?=\r?\n))"
-    r"(?:\r?\n[\s>]{0,8}+)?([^\s=]{4,200}+)[ \t]*+(?:\r?\n|\Z)"
+    r"(?:[^\n:=]{0,80}+(?:\n[^\n:=]{0,20}+)?:(?:[ \t]+|(?=\r?\n))|[*_`\"\u00bb ]{0,4}+(?=\r?\n)"
+    r"|[^\n?]{0,80}+\?(?=\r?\n))"
+    r"(?:\r?\n[\s>]{0,8}+)?(?:[\w .]{1,30}[ ]\[[0-9:]{4,8}\][: ]{1,2})?([^\s=]{4,200}+)[ \t]*+(?:\r?\n|\Z)"
 )
 """Matches what stands alone below the line of a name, or ends that line behind a colon."""
 
@@ -342,3 +345,25 @@ def _stripped(raw: str, start: int, end: int) -> Place:
     if first == start and raw[end : end + 2].strip() in ("!", "?", "*"):  # of a password, or of the sentence
         end += 1
     return first, end
+
+
+# ---- what answers a question for a secret ----
+
+_ASKS = regex(r"\?|\b(?:give|send|paste|need|tell|share|generate|create|make|choose|set)\b")
+
+_ANSWER = regex(r"[^\s\"'`]{6,200}")
+
+_LONGEST_ANSWER, _ASKED = 160, 200  # characters
+
+
+def answered(question: str, answer: str) -> Iterator[Hit]:
+    """The secrets of a short message that follows a question for one."""
+    low = question[-_ASKED:].lower()
+    if len(answer) > _LONGEST_ANSWER or not _ASKS.search(low):
+        return
+    for stem in stems_of(low):
+        kind = kind_of(_name(low, stem)[0], stem[0])
+        for word in _ANSWER.finditer(answer) if kind and kind != "weak" else ():
+            place = _stripped(answer, *word.span())
+            if _is_told(answer, *place, "near", kind):
+                yield Hit(*place, kind)

@@ -27,7 +27,7 @@ _LABELS = {"pin": "pin"} | {
     for column, kind in ((2, "secret"), (1, "password"), (3, "pin"))
     for row in rows("languages")
     for word in (*row, "")[column].split(", ")
-    for sign in " _-"
+    for sign in ("", " ", "_", "-")[word.isascii() ^ 1 :]
     if word
 }
 """What secrets are called in the languages that most people write, and their kinds."""

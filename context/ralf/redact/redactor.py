@@ -45,6 +45,7 @@ RULES: tuple[Rule, ...] = (
     *rules.formats(),
     *rules.shapes(),
     rules.SeedPhrase(),
+    rules.Arguments(),
     keys.Armour(),
     _Names(),
     commands.Commands(),

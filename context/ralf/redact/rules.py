@@ -5,11 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator
 from functools import cache
+from pathlib import Path
 
 from ralf.redact.engine import Hit, Text
-from ralf.redact.names import finds
 from ralf.redact.table import expression, rows, words
-from ralf.redact.values import ID, MIXED, VOWEL, is_basic, is_gibberish, is_placeholder, is_random, is_sample, strength
+from ralf.redact.values import (
+    ID,
+    MIXED,
+    RANDOM,
+    VOWEL,
+    is_basic,
+    is_gibberish,
+    is_placeholder,
+    is_random,
+    is_sample,
+    strength,
+)
 from ralf.text.patterns import regex
 
 # ---- what a token or a value must satisfy ----
@@ -141,35 +152,64 @@ class Shape:
 
 _WORDS_IN_A_ROW = regex(r"(?<![a-z])(?:[a-z]{3,8}(?:[\s,\"'`]{1,6}(?:[0-9]{1,2}[.):]?\s{1,3})?(?=[a-z])|(?![a-z])))++")
 
-_SEED_WORD = regex(r"(?<![a-z])[a-z]+")
+_FEWEST_WORDS, _MOST_WORDS = 12, 27  # of a seed phrase, with words that name it
 
-_SEED_WORDS, _NEAR_WORDS, _IN_FRONT = range(12, 34), 80, 24  # words; characters before the first; of a name before them
 
-_STOPWORDS = frozenset(words("stopwords"))
+@cache
+def _seed_words() -> frozenset[str]:
+    """The words of seed phrases: BIP-39's English list."""
+    return frozenset((Path(__file__).parents[1] / "data" / "bip39.txt").read_text("utf-8").split())
 
 
 class SeedPhrase:
-    """The words of a wallet: twelve or more in a row behind what they are called, and no sentence."""
+    """The words of a wallet: twelve or more of BIP-39's in a row, as no sentence has them."""
 
     kind = "seed-phrase"
-    words = tuple(word.replace("_", " ") for word in words("seed-phrases"))
+    words = words("seed-phrases")
 
-    def find(self, text: Text, there: Collection[str]) -> Iterator[Hit]:
-        """Where they stand in a text, in which these words stand."""
-        low, names = text.low, finds(frozenset(self.words).intersection(there))
-        for row in _WORDS_IN_A_ROW.finditer(low):
-            if row.end() - row.start() < _SEED_WORDS[0] * len("zoo "):
-                continue
-            named = [
-                name.end() for name in names.finditer(low, max(0, row.start() - _NEAR_WORDS), row.start() + _IN_FRONT)
-            ]
-            parts: list[re.Match[str]] = []
-            for word in _SEED_WORD.finditer(low, max([row.start(), *named[-1:]]), row.end()) if named else ():
-                if word[0] in _STOPWORDS:
+    def find(self, text: Text, _: Collection[str] = ()) -> Iterator[Hit]:
+        """Where they stand in a text."""
+        for row in _WORDS_IN_A_ROW.finditer(text.low):
+            run: list[re.Match[str]] = []
+            long = row.end() - row.start() > _FEWEST_WORDS * len("zoo")
+            for word in re.finditer(r"[a-z]+|\Z", text.low[: row.end()][row.start() :]) if long else ():
+                if word[0] in _seed_words():
+                    run.append(word)
+                    continue
+                if _FEWEST_WORDS <= len(run) <= _MOST_WORDS:
+                    yield Hit(row.start() + run[0].start(), row.start() + run[-1].end(), self.kind)
+                run = []
+
+
+_CALLEE = regex(rf"(?i:{'|'.join(words('callees'))})\w{{0,24}}\(")
+
+_ARGUMENT = regex(r"[^'\"()\n]*+(?:'(?P<one>[^'\n]{0,200})'|\"(?P<two>[^\"\n]{0,200})\"|(?P<sign>[()]))")
+
+_NO_PASSWORD = regex(r"[\w+.-]+://|[\w.+-]+@[\w-]+\.[\w.-]+\Z|[/.]|[a-z_ ]{2,20}=|[\w.-]+:[0-9]{2,5}\Z|\w+:\w+=")
+
+_MOST_ARGUMENTS = 12
+
+
+class Arguments:
+    """What a call is given that logs in, connects or signs."""
+
+    kind = "password"
+    words = (f"~(?:{'|'.join(words('callees'))})\\w{{0,24}}\\(",)
+
+    def find(self, text: Text, _: Collection[str] = ()) -> Iterator[Hit]:
+        """Its literals that are no words, places or ids."""
+        for call in _CALLEE.finditer(text.raw):
+            place, depth, key = call.end(), 1, "hmac" in call[0].lower()
+            for _number in range(_MOST_ARGUMENTS):
+                found = _ARGUMENT.match(text.raw, place) if depth else None
+                if found is None:
                     break
-                parts.append(word)
-            if len(parts) in _SEED_WORDS:
-                yield Hit(parts[0].start(), parts[-1].end(), self.kind)
+                place, group = found.end(), found.lastgroup or ""
+                depth += {"(": 1, ")": -1}.get(found[group], 0) if group == "sign" else 0
+                value = found[group].removeprefix("{noop}")
+                level = strength(value)
+                if level in (MIXED, RANDOM, ID if key else RANDOM) and not _NO_PASSWORD.match(value):
+                    yield Hit(found.end(group) - len(value), found.end(group), self.kind)
 
 
 @cache

@@ -15,17 +15,21 @@ from ralf.text.patterns import regex
 
 _NAME = regex(expression(r"(?=[^\n]{1,40}\Z)[^\W\d](?:[\w.:'\u2019-]|%n)*(?: (?:[\w.:'\u2019-]|%n)+){0,3}\Z"))
 
-_HEAD = regex(expression(r"(?:[\w .|,;\t\"'`*\r-]|%n)*+"))  # names and what parts them: most lines have something else
+_HEAD = regex(
+    expression(r"(?:[\w .|\u2500-\u257f,;\t\"'`*\r-]|%n)*+")
+)  # names and what parts them: most lines have something else
 
-_RULE = regex(r"[-+=|: \t]+\Z")
+_RULE = regex(r"[-+=|: \t\u2500-\u257f]+\Z")
 
-_SEPARATORS = tuple(map(regex, (r"\|", r"\t", ";", ",", " {2,}+")))
+_SEPARATORS = tuple(map(regex, (r"\|", "\u2502", r"\t", ";", ",", " {2,}+")))
+
+_COMMA = _SEPARATORS[4]
 
 _ROW = regex(r"<tr\b(?:(?!<tr\b)[^\0]){0,4000}+")
 
 _CELL = regex(r"<t[hd]\b[^>\n]{0,100}>([^<]{0,400})")
 
-_STATEMENT = regex(r"\(([^()\n]{1,500}+)\)\s{0,20}values\s{0,20}(?=\()", re.I)
+_STATEMENT = regex(r"\(([^()\n]{1,500}+)\)\s{0,20}(?:values\s{0,20}(?=\()|(from stdin;\r?\n))", re.I)
 
 _TUPLE = regex(r"[,\s]{0,20}\(((?:'[^'\n]{0,400}'|[^()'\n]{1,400}){1,64}+)\)")
 
@@ -71,10 +75,11 @@ def _tables(text: Text, place: int, start: int, end: int) -> Iterator[Rows]:
     """The rows of each table whose head may stand at a place, in the line from `start` to `end`, its head first."""
     raw, low = text.raw, text.low
     first = max(0, place - _LONGEST_HEAD)
+    statement = raw.rfind("(", first, place), raw.find("(", place, end)
     if "<th" in low[max(0, place - 40) : place] and (row := low.rfind("<tr", first, place)) >= 0:
         yield _of_page(raw, row)
-    elif (row := raw.rfind("(", first, place)) >= 0 and (head := _STATEMENT.match(raw, row)):
-        yield _of_statement(raw, head)
+    elif heads := [head for at in statement if at >= 0 and (head := _STATEMENT.match(raw, at)) is not None]:
+        yield _of_statement(raw, heads[0])
     elif end - start <= _LONGEST_LINE and _HEAD.fullmatch(raw, start, end):
         yield from (_of_lines(raw, start, each) for each in _SEPARATORS if each.search(raw, start, end))
 
@@ -86,10 +91,12 @@ def _of_page(raw: str, place: int) -> Rows:
 
 
 def _of_statement(raw: str, head: re.Match[str]) -> Rows:
-    yield _cells(raw, *head.span(1), _SEPARATORS[3])
+    yield _cells(raw, *head.span(1), _COMMA)
+    if head[2]:
+        yield from _of_lines(raw, head.end(), _SEPARATORS[2])
     row = _TUPLE.match(raw, head.end())
     while row is not None:
-        yield _cells(raw, *row.span(1), _SEPARATORS[3])
+        yield _cells(raw, *row.span(1), _COMMA)
         row = _TUPLE.match(raw, row.end())
 
 

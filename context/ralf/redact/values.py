@@ -70,7 +70,11 @@ _OF_SECRETS = regex(
 
 _JOINED = regex(r"[a-z0-9]+(?:[-_.][a-z0-9]+)+\Z")
 
-_SPOKEN = regex(r"[^\W\d_]++(?:[\s,.:!?\u2026'\u2019()-]++[^\W\d_]++)*+[\s,.:!?\u2026\u3002\uff1f\uff01]*+\Z")
+_SPOKEN = regex(
+    expression(
+        r"(?:[^\W\d_]|%n)++(?:[\s,.:!?\u2026'\u2019()-]++(?:[^\W\d_]|%n)++)*+[\s,.:!?\u2026\u3002\uff1f\uff01]*+\Z"
+    )
+)
 
 
 def is_sample(token: str) -> bool:
@@ -204,6 +208,8 @@ _LEET = str.maketrans("013457@$", "oieastas")
 
 _ENDING_SIGNS = "!?*#$%&@+="
 
+_NO_CHOICE = _OF_CODE | _STOPWORDS | frozenset(words("products"))
+
 _ESCAPED = regex(r"\\u(?!00[0-7])([0-9a-fA-F]{4})")
 
 _LONG_NUMBER = regex(r"(?!1[5-9]|20[0-9]{12}\Z)[0-9]{14,24}\Z")  # and no time
@@ -225,18 +231,20 @@ def is_passphrase(value: str, *, least: int = 3) -> bool:
 
 @lru_cache(2048)
 def is_coined(value: str) -> bool:
-    """Whether a value is two words or more as a person joins them to a password, `blue_heron_77`, `thimbl3.Spruce42`,
-    none of which is one of code: it ends with digits, or has digits for letters.
+    """Whether a value is words as a person makes a password of them, `blue_heron_77`, `thimbl3.Spruce42`, `Bandit22`:
+    none is one of code, it ends with digits or has digits for letters, and a single one begins with a capital.
     """
     plain = value.rstrip(_ENDING_SIGNS).rstrip("0123456789").rstrip("-._")
     last = value[len(plain) :].strip("-._")
     read = plain.translate(_LEET)
     parts = _JOINT.split(read)
-    if len(parts) < len("ab") or not all(part.isalpha() and len(part) > len("it") for part in parts):
+    if not all(part.isalpha() and len(part) > len("it") for part in parts) or _OF_SECRETS.search(read):
         return False
-    if not (read != plain or sum(map(str.isdigit, last)) > 1) or _OF_SECRETS.search(read):
+    if len(parts) == 1 and not (len(read) > len("word") and read.istitle()):
         return False
-    return not any(part.lower() in _OF_CODE | _STOPWORDS or _ENGLISH.match(part.lower()) for part in parts)
+    if read == plain and sum(map(str.isdigit, last)) < len("42"):
+        return False
+    return not any(part.lower() in _NO_CHOICE or _ENGLISH.match(part.lower()) for part in parts)
 
 
 def is_phrase(value: str) -> bool:
@@ -264,7 +272,7 @@ def is_mixed(value: str) -> bool:
     if is_passphrase(value) or _is_word(value) or ("/" in value and not _SIGNS.search(value)):
         return is_passphrase(value)
     varied = digits > 1 or len(value) > digits + letters or (value.upper() != value != value.lower())
-    return digits > 0 and letters >= len("abc") and varied
+    return digits > 0 and len(value) - digits >= len("abc") and letters > 1 and varied
 
 
 def _is_foreign(value: str) -> bool:
@@ -305,6 +313,8 @@ def strength(value: str) -> int:
         return MIXED
     if is_expression(value) or len(value) < len("abcd"):
         return NOTHING
+    if not value.isascii() and any(map(str.isdigit, value)) and _is_foreign(value):
+        return MIXED
     if (made := _is_made(value)) or is_mixed(value):
         return ID if _ID.match(value) or _UUID.match(value) else RANDOM if made else MIXED
     return CHOSEN if _is_chosen(value) else WORD
