@@ -33,8 +33,9 @@ _JUDGED = 96  # characters of a value by which it is judged
 @lru_cache(4096)
 def is_secret(value: str, kind: str, join: str) -> bool:
     """Whether a value is a secret that a name of a kind is joined with."""
-    if kind == "pin" and _PIN.match(value):
-        return join not in ("near", "code") and not (join == "said" and _YEAR.match(value))
+    if kind == "pin" and (_PIN.match(value) or join in ("near", "said", "code")):
+        year = join == "said" and _YEAR.match(value)
+        return join not in ("near", "code") and _PIN.match(value) is not None and not year
     password = kind in ("password", "pin")
     level = strength(value[:_JUDGED])
     if level < LEAST[join][0 if password else 2 if kind == "weak" else 1]:
@@ -221,7 +222,8 @@ def _joined(raw: str, low: str, first: int, place: int, kind: str, name: str) ->
         cuts = _CUT_IN_ADDRESS if first > len(name) and raw[place - len(name) - 1] in "?&#" else _CUT
         end = _bare_end(raw, start, cuts, said=join == "near")
     value = raw[start:end]
-    if value.startswith("[REDACTED:") or not is_secret(value, kind, "env"):
+    again = len(name) > len("api_password") and name in value.lower()  # a branch, and what it is pushed to
+    if value.startswith("[REDACTED:") or again or not is_secret(value, kind, "env"):
         return None
     join = _refined(raw, low, first, after, join, end, quoted=quoted, name=name)
     return (start, end) if join and is_secret(value, kind, join) else None
