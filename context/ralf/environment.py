@@ -114,8 +114,10 @@ def memory_name() -> str:
 
 
 def holder() -> str:
-    """By what name we hold a task outside of any loop: the client's session, else the user's on this machine."""
-    return session() or f"{_user()}@{os.uname().nodename}"
+    """By what name we hold a task outside of any loop: the client's session, else the user's on this machine; an agent
+    whose client names no session does not go by the user's name.
+    """
+    return session() or f"{'agent' if is_agent() else _user()}@{os.uname().nodename}"
 
 
 def _user() -> str:

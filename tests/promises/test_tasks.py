@@ -158,3 +158,9 @@ def test_a_completion_that_was_killed_anywhere_is_whole_or_did_not_happen_and_it
         assert user.ralf("task", "claim", id_, env=agent("other")).status != 0
         user.does(*done, id_)
         assert (user.status_of(id_), user.task_file(id_).parent.name) == ("completed", "completed")
+
+
+def test_a_task_of_an_agent_whose_client_names_no_session_is_not_the_users(user: User) -> None:
+    ours, theirs = user.adds("Store the levels"), user.does("task", "add", "Draw the levels", env={"CLAUDECODE": "1"})
+    assert not user.task(ours)["task"]["created_by"].startswith("agent@")
+    assert user.task(theirs.out.split()[0])["task"]["created_by"].startswith("agent@")
