@@ -185,7 +185,10 @@ _CALLEE = regex(rf"(?i:{'|'.join(words('callees'))})\w{{0,24}}\(")
 
 _ARGUMENT = regex(r"[^'\"()\n]*+(?:'(?P<one>[^'\n]{0,200})'|\"(?P<two>[^\"\n]{0,200})\"|(?P<sign>[()]))")
 
-_NO_PASSWORD = regex(r"[\w+.-]+://|[\w.+-]+@[\w-]+\.[\w.-]+\Z|[/.]|[a-z_ ]{2,20}=|[\w.-]+:[0-9]{2,5}\Z|\w+:\w+=")
+_NO_PASSWORD = regex(  # an address of a page, a person or a machine, a path, a setting
+    r"[\w+.-]+://|[\w.+-]+@[\w-]+\.[\w.-]+\Z|[/.]|[a-z_ ]{2,20}=|\w+:\w+="
+    r"|(?:[a-z0-9-]+\.)+[a-z]{2,10}(?:[:/]|\Z)|[\w.-]+:[0-9]{2,5}\Z"
+)
 
 _MOST_ARGUMENTS = 12
 
