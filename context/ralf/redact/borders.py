@@ -87,10 +87,17 @@ def cut_off(text: str) -> Iterator[Hit]:
     """A token whose beginning ends a text: a client cut it short, or the rest comes later."""
     end = len(text.rstrip().rstrip("…"))
     for token in _token().finditer(text, _edge(text, end), end) if _ENDS.match(text, max(0, end - 1), end) else ():
-        if token.end() == end and len(token[1]) > 5 and odds(token[1]) > -len(token[1]) and not _stands_for(token[1]):
+        if (
+            token.end() == end
+            and len(token[1]) > 5
+            and not _HEX.match(token[0])
+            and odds(token[1]) > -len(token[1])
+            and not _stands_for(token[1])
+        ):
             yield Hit(token.start(), end, "cut-off")
 
 
+_HEX = regex(r"[0-9A-F]+\Z")
 _ENDS = regex(r"[\w=.-]")
 _ALONE = regex(r"\S{8,4096}+(?=[ \t]*(?:\r?\n|\Z))")  # the rest of what a call printed
 _MORE = "q7Rt2bVx9MpL4sKd8WzY3nCf"

@@ -174,6 +174,9 @@ def _given(text: str, part: Part, command: str, least: int = MIXED) -> Iterator[
             plain = len(user) < 65 and strength(user) < MIXED and not value.startswith(("{", "http"))
             if parted and plain and rest.strip("="):
                 start, value = start + len(user) + 1, rest
+        whole = found[1].lstrip("$")
+        if strength(value) < least <= strength(whole):
+            start, value = first + found.end(1) - len(whole), whole
         if strength(value) >= least:
             yield start, start + len(value)
 
@@ -190,13 +193,26 @@ def _readers() -> list[str]:
 # ---- what prints a secret ----
 
 
-_ALONE = regex(r"(?m)^[ \t]*+(\S{6,4096}+|[a-z]{3,20}(?: [a-z]{3,20}){3,24}+)[ \t\r]*+$")  # on a line of its own
+_ALONE = regex(
+    r"(?m)^[ \t]*+(\S{6,4096}+|[A-Za-z][a-z]{2,20}(?: [A-Za-z][a-z]{2,20}){3,24}+)[ \t\r]*+$"
+)  # on a line of its own
 
 _BASE64 = regex(r"[A-Za-z0-9+/]+=*\Z")
 
-_IN_OUTPUT = regex(r"(?<![\w/+.=:-])(?![0-9a-f]+\b)([A-Za-z0-9+/_-]{16,8192}+={0,2})(?![\w/+.-])")
+_IN_OUTPUT = regex(r"(?<![\w/+.=:-])(?![0-9a-fA-F]+\b)([A-Za-z0-9+/_-]{16,8192}+={0,2})(?![\w/+.-])")
 
-_QUOTED = regex(r"\"([^\"\s]{6,200})\"(?![ ]?:)")
+_QUOTED = regex(r"(?m)(?:(?<=\")(?=[^\"\s]{6,200}\"(?![ ]?:))|(?<=[:=] )(?=\S{6,200}$))([^\"\s]{6,200})")
+
+_ID_OF = regex(r"(?i)\bids?[\"']?\s{0,8}[:=]\s{0,12}[\"']?\Z")
+
+_INNER = regex(
+    r"(?:\b\w+=)?\$\([^()]*\)|`[^`]*`|(?:-H|--header)\s{1,4}(?:'[^']*'|\"[^\"]*\")"
+)  # what a command within a command prints is read by that
+
+_DUMPS, _DUMPED = (
+    regex(r"\b(?:xxd|hexdump|od)\b[^\n|;]*(?:key|secret)"),
+    regex(r"(?:\b[0-9a-f]{2,4} {1,2}){7,15}[0-9a-f]{2,4}\b"),
+)
 
 _IN_WORDS = regex(r"[A-Za-z_][\w.-]{0,59}", re.A)
 
@@ -204,7 +220,7 @@ _USER = regex(r"(?:[\w.*-]{1,100}:){4}|[a-z][\w.-]{0,30}:(?=[${])")  # of a file
 
 _HASHES = regex(r"\b(?:git|sha\w{0,6}|md5\w{0,3}|hash|digest|checksum|uuid|fingerprint|commit|rev)\b")
 
-_MOST_LINES = 40
+_MOST_LINES, _FEW_LINES = 40, 5
 
 
 @cache
@@ -218,20 +234,35 @@ def printed(command: str, output: str) -> Iterator[Hit]:
     """The secrets of what a call printed that is known to print one, or names one and printed nothing else."""
     if not command or len(command) > _LONGEST_COMMAND or output.count("\n") > _MOST_LINES:
         return
+    if _DUMPS.search(command):
+        yield from (Hit(*found.span(), "printed") for found in _DUMPED.finditer(output))
     lines = list(_ALONE.finditer(output))
     told = [found for found in lines if _is_printed(found[1], WORD if len(lines) == 1 else CHOSEN)]
     told = [found for found in told if len(lines) == 1 or strength(found[1]) != ID]
-    only = len(told) == 1 and told[0][1] == output.strip() and _is_printed(told[0][1], CHOSEN)
-    if only and strength(told[0][1]) == ID:
-        only = not _HASHES.search(command)
     made = [found.span(1) for found in _IN_OUTPUT.finditer(output) if strength(found[1]) == RANDOM]
     made += [found.span(1) for found in _QUOTED.finditer(output) if strength(found[1]) in (MIXED, RANDOM)]
-    prints = (told or made) and _prints()[0].search(command) is not None
-    yield from (Hit(*place, "printed") for place in made if prints)
-    if told and (prints or (only and _names_secret(command))):
-        for found in told:
-            start = found.start(1) + (user.end() if (user := _USER.match(found[1])) else 0)
-            yield Hit(start, found.end(1), "printed")
+    if not told and not made:
+        return
+    command = _INNER.sub("", command)
+    if _prints()[0].search(command):
+        kept = (place for place in made if not _ID_OF.search(output, max(0, place[0] - 20), place[0]))
+        yield from (Hit(*place, "printed") for place in kept)
+    elif not (_is_one(told, command, output) and _names_secret(command)):
+        return
+    for found in told:
+        start = found.start(1) + (user.end() if (user := _USER.match(found[1])) else 0)
+        yield Hit(start, found.end(1), "printed")
+
+
+def _is_one(told: list[re.Match[str]], command: str, output: str) -> bool:
+    """Whether a short output has one value that may be a secret."""
+    if len(told) != 1 or output.count("\n") >= _FEW_LINES:
+        return False
+    value = told[0][1]
+    alone = value == output.strip()
+    if strength(value) == ID:
+        return alone and not _HASHES.search(command)
+    return _is_printed(value, CHOSEN if alone else MIXED)
 
 
 def _names_secret(command: str) -> bool:

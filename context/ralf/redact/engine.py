@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cache, cached_property
 from importlib.util import find_spec
+from itertools import accumulate
 from typing import Any
 
 from ralf.text.frozen import NamedTuple
@@ -35,6 +37,30 @@ class Hit(NamedTuple):
 
 class PatternError(ValueError):
     """An expression that cannot run here; its message says why."""
+
+
+_PREFIX = re.compile(r"(?m)^(?:[ \t]*[0-9]{1,6}\u2192|[+-](?![+-]|[ ]))")
+
+
+class Lines:
+    """The lines of a text without what a client or a diff puts before each: `   12\u2192`, `+`."""
+
+    def __init__(self, raw: str) -> None:
+        prefixes = [found.span() for found in _PREFIX.finditer(raw)]
+        self._ends = [0, *(end for _, end in prefixes)]
+        starts = [*(start for start, _ in prefixes), len(raw)]
+        parts = [raw[end:start] for end, start in zip(self._ends, starts, strict=True)]
+        self.text, self._places = "".join(parts), list(accumulate(map(len, parts), initial=0))
+
+    @staticmethod
+    def may_be(raw: str) -> bool:
+        """Whether a text may have such lines."""
+        return "\u2192" in raw or "\n@@ " in raw
+
+    def place(self, place: int) -> int:
+        """Where a place of the bare text stands in the whole one."""
+        part = max(0, bisect_right(self._places, place, 0, len(self._ends)) - 1)
+        return self._ends[part] + place - self._places[part]
 
 
 class Text:

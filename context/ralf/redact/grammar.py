@@ -66,7 +66,7 @@ _AFTER = regex(
         r"(?:\(\s{1,40}(?=[\"'])|\[\[|[\"']{2}(?=[\"'])|<<[-~]?[\"']?[a-z_]{2,20}[\"']?\r?\n[ \t]{0,20})?"
         r"(?:(?:&[a-z0-9_-]{1,30}|!!?(?:str|binary|unsafe))[ ])?"  # YAML's &a and !!str
         r"(?:(?:[a-z]{1,2}[0-9]?|r?#{1,3}|[@$]{1,2}|<<)(?=[\"'])|[\"'](?=\\+[\"'])|'(?=\"))?"  # r"…", @"…", "\"…\""
-        r"(?:<!\[cdata\[|%i{1,2}[\u00a0\u202f ]?)?(?P<open>%o)?+"
+        r"(?:<!\[cdata\[|<value>|%i{1,2}[\u00a0\u202f ]?)?(?P<open>%o)?+"
         r"(?:(?:bearer|basic|token|apikey|negotiate|ssws|digest)(?:%l|%20|\+)++|key=(?=a)"
         r"|(?:(?<=ization:[ ])|(?<=ization[\"'][:,][ ][\"']))[a-z][a-z_-]{1,20}[ ](?=\S{16}))?+)"
     )
@@ -87,7 +87,9 @@ _LOOKS_UP = regex(r"(?:\bget|[._]get|env|pop|item|lookup|find|read|fetch|input|p
 
 _BARE = regex(r"(?:[^\s\"'`\\<>|]++|(?<=\w)'(?=\w)|\\(?![nrtu\"'`\\\r\n])|\\u(?!00[0-3])[0-9a-fA-F]{4})+")
 
-_TO_ITS_END = regex(r"[a-z]{3,20}(?: [a-z]{3,20}){3,24}(?=[\"'}]|</|\]\]>|[ \t]*(?:\r?\n|\Z))")  # a pass phrase
+_TO_ITS_END = regex(
+    r"[A-Za-z][a-z]{2,19}(?: [A-Za-z][a-z]{2,19}){3,24}(?=[\"'}]|</|\]\]>|[ \t]*(?:\r?\n|\Z))"
+)  # a pass phrase
 
 _CUT = regex(
     r"[\u00a0\u202f\u300d\u201d\u00bb\uff09\u3011\uff0c\u3002\u3001\uff1b\uff01\uff1f]|\]\]>|&(?:amp|quot|gt|lt);"
@@ -148,11 +150,13 @@ _IN_PATH = regex(r"\w:\Z")
 
 _SECOND = regex(r"[^\s/]{1,80}[ ]/[ ](?=[^\s/])")
 
+_NO_BEGINNING = (" ", '"', '\\"')  # of a value in quotes
+
 _REPLACED = regex(r"[\"'`*]{0,2}[ ](?:to|by|with|into)[ ]")  # one secret by another
 
 _SORTS = regex(r"=(?:lambda |[a-z_.]{1,60}[,)])")  # key=lambda item: …
 
-_LONGEST_BEFORE, _SENTENCE, _MOST_WORDS = 100, 160, 8
+_LONGEST_BEFORE, _SENTENCE, _MOST_WORDS = 100, 160, 11
 
 
 def find(text: Text, stems: Sequence[re.Match[str]]) -> Iterator[Hit]:
@@ -180,7 +184,7 @@ def find(text: Text, stems: Sequence[re.Match[str]]) -> Iterator[Hit]:
             if _REPLACED.match(low, found[1]):
                 words = _told_behind(raw, found[1], found[1] + _SENTENCE)
                 places += [word[:2] for word in words if _is_told(raw, *word, kind)][:1]
-        elif kind != "weak" and name != "pass":  # which Python has for doing nothing
+        elif kind != "weak" and (name != "pass" or low.startswith(" is ", place)):  # which Python has for doing nothing
             behind = list(_told_behind(raw, max(place, said.get(kind, 0)), place + _SENTENCE))
             said[kind] = max(said.get(kind, 0), behind[-1][1] if behind else 0)
             told = [*_told_before(raw, low, start), *behind, *_told_below(raw, place - len(name), place)]
@@ -223,7 +227,7 @@ def _joined(raw: str, low: str, first: int, place: int, kind: str, name: str) ->
         end = _bare_end(raw, start, cuts, said=join == "near")
     value = raw[start:end]
     again = len(name) > len("api_password") and name in value.lower()  # a branch, and what it is pushed to
-    if value.startswith("[REDACTED:") or again or not is_secret(value, kind, "env"):
+    if value.startswith("[REDACTED:") or again or value.startswith(_NO_BEGINNING) or not is_secret(value, kind, "env"):
         return None
     join = _refined(raw, low, first, after, join, end, quoted=quoted, name=name)
     return (start, end) if join and is_secret(value, kind, join) else None
@@ -272,7 +276,7 @@ _WORD = regex(
 _BELOW = regex(
     r"(?:[^\n:=]{0,80}+(?:\n[^\n:=]{0,20}+)?:(?:[ \t]+|(?=\r?\n))|[*_`\"\u00bb ]{0,4}+(?=\r?\n)"
     r"|[^\n?]{0,80}+\?(?=\r?\n))"
-    r"(?:\r?\n[\s>]{0,8}+)?(?:[\w .]{1,30}[ ]\[[0-9:]{4,8}\][: ]{1,2})?([^\s=]{4,200}+)[ \t]*+(?:\r?\n|\Z)"
+    r"(?:\r?\n[\s>]{0,8}+)?(?:[\w .]{1,30}[ ]\[[0-9:]{4,8}\][: ]{1,2})?(?![a-z_]{2,30}=)(\S{4,200}+)[ \t]*+(?:\r?\n|\Z)"
 )
 """Matches what stands alone below the line of a name, or ends that line behind a colon."""
 
@@ -307,7 +311,7 @@ def _told_before(raw: str, low: str, place: int) -> Iterator[Told]:
         if behind[number] in _COPULAS:
             end = place - sum(map(len, behind[number:])) - len(behind) + number
             word = raw[max(line, end - 200, 0) : end].rsplit(" ", 1)[-1:]
-            if word and len(word[0]) >= len("01234567"):
+            if word and len(word[0]) >= len("01234567") and "(" not in word[0]:
                 yield *_stripped(raw, end - len(word[0]), end), "near"
 
 

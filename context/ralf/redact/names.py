@@ -40,6 +40,8 @@ WORDS = (*_ENGLISH, *_LABELS)
 
 _ALL = frozenset(WORDS)
 
+_BREAKS = ("\\n", "\\r", "\\t")  # as they are written
+
 
 def any_of(words: Iterable[str]) -> str:
     """A regular expression that matches the first of some words, as `a|b|c` does, but looks at each beginning once."""
@@ -60,7 +62,8 @@ def stems_of(low: str, there: Collection[str] = _ALL) -> Iterator[re.Match[str]]
     words = _ALL if there is _ALL else _ALL.intersection(there)
     stems, place = finds(words), 0
     while words and (found := stems.search(low, place)) is not None:
-        stands = _stands(found[0], low[found.start() - 1 : found.start()], low[found.end() : found.end() + 1])
+        before = "" if low[found.start() - 2 : found.start()] in _BREAKS else low[found.start() - 1 : found.start()]
+        stands = _stands(found[0], before, low[found.end() : found.end() + 1])
         place = found.end() if stands else found.start() + 1  # in `rootpw`, `otp` hides what stands there
         if stands:
             yield found

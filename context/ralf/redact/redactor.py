@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ralf.redact import commands, grammar, keys, names, rules, tables, values, vendors
-from ralf.redact.engine import Expression, Hit, Text, Words
+from ralf.redact.engine import Expression, Hit, Lines, Text, Words
 from ralf.redact.marks import MARKER, Known, Span, marked, merged
 from ralf.text.patterns import regex
 
@@ -142,6 +142,13 @@ class Redactor:
 
     def hits(self, text: str) -> list[Hit]:
         """The secrets of a text, in order, none over another."""
+        if not Lines.may_be(text):
+            return self._hits(text)
+        lines = Lines(text)
+        found = self._hits(lines.text)
+        return [Hit(lines.place(hit.start), lines.place(hit.end - 1) + 1, hit.kind) for hit in found]
+
+    def _hits(self, text: str) -> list[Hit]:
         looked = Text(text)
         there = _WORDS.within(looked.low)
         numbers = sorted({number for word in there for number in _BY_WORD[word]})

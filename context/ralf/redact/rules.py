@@ -183,7 +183,9 @@ class SeedPhrase:
 
 _CALLEE = regex(rf"(?i:{'|'.join(words('callees'))})\w{{0,24}}\(")
 
-_ARGUMENT = regex(r"[^'\"()\n]*+(?:'(?P<one>[^'\n]{0,200})'|\"(?P<two>[^\"\n]{0,200})\"|(?P<sign>[()]))")
+_ARGUMENT = regex(
+    r"[^'\"()\n\\]*+(?:\\{0,3}(?:'(?P<one>[^'\n\\]{0,200})\\{0,3}'|\"(?P<two>[^\"\n\\]{0,200})\\{0,3}\")|(?P<sign>[()]))"
+)
 
 _NO_PASSWORD = regex(  # an address of a page, a person or a machine, a path, a setting
     r"[\w+.-]+://|[\w.+-]+@[\w-]+\.[\w.-]+\Z|[/.]|[a-z_ ]{2,20}=|\w+:\w+="
@@ -210,6 +212,8 @@ class Arguments:
                 place, group = found.end(), found.lastgroup or ""
                 depth += {"(": 1, ")": -1}.get(found[group], 0) if group == "sign" else 0
                 value = found[group].removeprefix("{noop}")
+                user, _, behind = value.partition(":")
+                value = behind if behind and user.isidentifier() else value
                 level = strength(value)
                 if level in (MIXED, RANDOM, ID if key else RANDOM) and not _NO_PASSWORD.match(value):
                     yield Hit(found.end(group) - len(value), found.end(group), self.kind)

@@ -12,7 +12,7 @@ from collections import Counter
 from functools import lru_cache
 from math import log2
 
-from ralf.redact.names import is_name
+from ralf.redact.names import is_name, stems_of
 from ralf.redact.table import expression, rows, words
 from ralf.text.patterns import regex
 
@@ -112,7 +112,14 @@ def _is_label(value: str) -> bool:
     """Whether a value names a secret, and is none: `app-tls-secret-7f9c4`, `Mot de passe oublié ?`, `JWTToken`."""
     if _JOINED.match(value):
         return _OF_SECRETS.search(value) is not None
-    return _LABEL.match(value) is not None or (_SPOKEN.match(value) is not None and is_name(value))
+    return _LABEL.match(value) is not None or (
+        _SPOKEN.match(value) is not None and is_name(value) and _speaks_of_one(value.lower())
+    )
+
+
+def _speaks_of_one(low: str) -> bool:
+    """Whether words speak of a secret; `monkey` ends as a key does, and is none."""
+    return any(stem[0] != "key" or not low[stem.start() - 1 : stem.start()].isalpha() for stem in stems_of(low))
 
 
 def _is_word(value: str) -> bool:
@@ -250,7 +257,10 @@ def is_coined(value: str) -> bool:
 def is_phrase(value: str) -> bool:
     """Whether a value is a pass phrase: four plain words or more, and no sentence."""
     parts = value.split(" ")
-    plain = all(part.isalpha() and part.islower() and len(part) > len("it") for part in parts)
+    titles = value.istitle() and not any(
+        part in _NO_CHOICE or _ENGLISH.match(part) for part in value.lower().split(" ")
+    )
+    plain = (value.islower() or titles) and all(part.isalpha() and len(part) > len("it") for part in parts)
     return plain and len("four") <= len(parts) <= 25 and not _STOPWORDS.intersection(parts)
 
 
@@ -279,7 +289,8 @@ def _is_foreign(value: str) -> bool:
     """Whether a word has letters or pictures of no Latin alphabet, or of a Latin one with marks beside digits."""
     value = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), value)
     told = sum(character >= "\u0370" and (character.isalpha() or character >= "\U0001f000") for character in value)
-    digits = not value.isascii() and any(map(str.isdigit, value))
+    letters = any(character > "\x7f" and character.isalpha() for character in value)
+    digits = letters and any(map(str.isdigit, value))
     if told >= len("123456") or (told and digits):
         return not is_name(value) and not _ASKS.search(value)
     return digits
