@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -185,6 +186,11 @@ class World:
     def outside(self, path: str) -> Path:
         """Where a path of the namespace lies outside of it."""
         return self.folder / Path(path).relative_to("/tmp/run")
+
+
+def typed(command: str) -> str:
+    """A command as a person types it: at a terminal."""
+    return f"script -qec {shlex.quote(command)} /dev/null"
 
 
 def waited(condition: Any, seconds: float = 20) -> bool:

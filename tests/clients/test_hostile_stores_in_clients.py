@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 
 import pytest
-from offline import World, bash, said, why_not
+from offline import World, bash, said, typed, why_not
 from scenario import CHOICE, NEXT, command, model, script
 from tests.faults import planted
 from tests.faults.planted import commit_all, context_of, git, write
@@ -85,7 +85,7 @@ def opened(world: World, client: str, prompt: str, *, opts_in: bool) -> list[str
 def keep_a_rule(world: World, route: str = BRANCH) -> None:
     """The person writes a rule of their own down, in a shell of theirs, after they took out of git what they must."""
     git(world.project, "rm", "-r", "-q", "--cached", "--ignore-unmatch", ".autonomous")
-    done = world.run(f"ralf decide {route} '{OWN_RULE}' --rule --origin user")
+    done = world.run(typed(f"ralf decide {route} '{OWN_RULE}' --rule --origin user"))
     assert done.status == 0, done.err + done.out
 
 

@@ -57,7 +57,7 @@ def test_a_fresh_session_is_sent_what_a_killed_one_did(world: World, client: str
     sent = world.asked()[before]
     for text in (
         REQUEST,
-        "step 7 of 10",
+        "Step 7 of 10",
         "src/tides.py",
         "cat src/harbours.csv",
         "carry the harbour offsets over",
@@ -89,7 +89,7 @@ def test_what_a_compaction_drops_is_handed_over_after_it(world: World, client: s
     for text in ("Use SQLite instead of Postgres", "src/tides.py"):
         assert text in after, text
     if client == "claude-code":  # the only one whose own summary can be steered
-        assert "ralf" in wanted
+        assert "in their very words" in wanted
 
 
 @every_client
@@ -147,7 +147,7 @@ def test_what_a_compaction_of_opencode_drops_is_steered_and_handed_over(world: W
     ran = work(world, "opencode", REQUEST, steps, summary=summary, env=ON_ROUTE)
     assert ran.status == 0, ran.err
     (wanted,) = world.asked("compact")
-    assert "ralf" in wanted
+    assert "in their very words" in wanted
     after = [text for text in world.asked() if "SUMMARY-OF-THE-CLIENT" in text]
     for text in ("Use SQLite instead of Postgres", "src/tides.py"):
         assert text in after[-1], text

@@ -53,9 +53,10 @@ GOOD: dict[str, Any] = {
 LYING: dict[str, Any] = {**GOOD, "done": ["The script is in `deploy/forged.py`."]}
 
 
-def _session(path: Path) -> None:
+def _session(path: Path, *, long: bool = False) -> None:
     lines = []
-    for number, text in enumerate(WORDS):
+    more = [f"Row {number} of the tide table keeps its old columns, as it was asked." for number in range(300)]
+    for number, text in enumerate([*WORDS, "\n".join(more)] if long else WORDS):
         kind = "assistant" if number else "user"
         message = {"role": kind, "content": text if kind == "user" else [{"type": "text", "text": text}]}
         record = {"type": kind, "sessionId": "s-1", "uuid": f"u-{number}", "cwd": "/srv/tide", "message": message}
@@ -140,7 +141,7 @@ def run(tmp_path: Path) -> Callable[..., Ran]:
         folder = tmp_path / f"run-{time.monotonic_ns()}"
         context = folder / "proj" / ".autonomous" / "context"
         context.mkdir(parents=True)
-        _session(folder / "proj" / "session.jsonl")
+        _session(folder / "proj" / "session.jsonl", long=background)
         home = folder / "home"
         (home / ".claude").mkdir(parents=True)
         (home / ".codex").mkdir()
@@ -222,7 +223,7 @@ def test_a_model_gets_no_tool_no_hook_no_server_and_leaves_no_transcript(run: Ca
 @both
 def test_a_name_of_a_lying_model_that_the_record_does_not_have_is_marked(run: Callable[..., Ran], client: str) -> None:
     ran = run(client, script_of(client, LYING))
-    assert "not found in the record: deploy/forged.py" in ran.out
+    assert "not found in the record: `deploy/forged.py`" in ran.out
     assert GOOD["why"] in (ran.project / ".autonomous/context/routes/tide.md").read_text()
 
 
@@ -241,7 +242,7 @@ def test_without_a_usable_answer_the_embedded_checkpoint_stands(
     assert (entry["summarizer"], entry["refines"]) == ("extractive", "")
     assert entry["unrefined"]
     assert reason in entry["unrefined"]
-    assert "stays as it is" in ran.err
+    assert f"{client} handed nothing over" in ran.err
 
 
 @both

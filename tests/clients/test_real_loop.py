@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import scenario
-from offline import CLAUDE, CODEX, INSIDE, World, bash, said, why_not
+from offline import CLAUDE, CODEX, INSIDE, World, bash, said, typed, why_not
 
 import ralf
 import storekit
@@ -23,7 +23,7 @@ PROJECT = Path("5-project-memory", "blackbox5")
 DOOR = f"{INSIDE / PROJECT}/.autonomous/context/hooks/context-checkpoint.sh"
 REAL = storekit.SOURCE.parent / "shared" / "data" / "blackbox5"
 GUIDE = storekit.SOURCE / "docs" / "ralf-loop.md"
-INIT = f"cd {INSIDE / PROJECT} && /tmp/venv/bin/python -m ralf_cli init --client ralf --yes"
+INIT = f"cd {INSIDE / PROJECT} && " + typed("/tmp/venv/bin/python -m ralf_cli init --client ralf --yes")
 DOCUMENT = (
     "# DECISIONS\\n\\n## D-1: Keep the old column\\n\\n**Rationale:** its readers cannot change before the season\\n"
 )
