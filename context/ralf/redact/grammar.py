@@ -267,7 +267,7 @@ def _refined(
 _WORD = regex(
     expression(
         r"(?:%o|%t){0,3},?[ ](?:[\"'`\u00ab\u201c\u201e]([^\n\"'`\u00bb\u201d\u201c]{4,100})[\"'`\u00bb\u201d\u201c]"
-        r"|(?!\[?[\w.-]{1,40}=[^=])((?:[^\s\"'`<>(){}\[\]|\\\u00ab]{1,200}+|(?<=[^\W\d])'(?=[^\W\d])){1,9}+))"
+        r"|(?!\[?(?:[a-z_]{2,30}|[A-Z_]{2,30})=[^=])((?:[^\s\"'`<>(){}\[\]|\\\u00ab]{1,200}+|(?<=[^\W\d])'(?=[^\W\d])){1,9}+))"
         r"|([\u0e00-\ud7af]{1,20})[\"'(\u300c\u201c\uff08]?(?:([!-~]{6,64})|(?=[ ]))"
     )
 )
@@ -276,7 +276,8 @@ _WORD = regex(
 _BELOW = regex(
     r"(?:[^\n:=]{0,80}+(?:\n[^\n:=]{0,20}+)?:(?:[ \t]+|(?=\r?\n))|[*_`\"\u00bb ]{0,4}+(?=\r?\n)"
     r"|[^\n?]{0,80}+\?(?=\r?\n))"
-    r"(?:\r?\n[\s>]{0,8}+)?(?:[\w .]{1,30}[ ]\[[0-9:]{4,8}\][: ]{1,2})?(?![a-z_]{2,30}=)(\S{4,200}+)[ \t]*+(?:\r?\n|\Z)"
+    r"(?:\r?\n[\s>]{0,8}+)?(?:(?:\[[0-9:]{4,8}\][ ])?[\w .]{1,30}(?:[ ]\[[0-9:]{4,8}\][: ]{0,2}|: ))?"
+    r"(?![a-z_]{2,30}=)(\S{4,200}+)[ \t]*+(?:\r?\n|\Z)"
 )
 """Matches what stands alone below the line of a name, or ends that line behind a colon."""
 
@@ -290,10 +291,15 @@ Told = tuple[int, int, str]
 """Where a word stands near a name, and what joins them."""
 
 
+_ADDRESS = regex(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+\Z")
+
+
 def _is_public(value: str) -> bool:
     """Whether a value looks like what stands in sentences, too: a name of code, an id."""
-    return strength(value) == ID or (
-        is_identifier(value) and not is_passphrase(value, least=len("four")) and not is_coined(value)
+    return (
+        strength(value) == ID
+        or _ADDRESS.match(value) is not None
+        or (is_identifier(value) and not is_passphrase(value, least=len("four")) and not is_coined(value))
     )
 
 
@@ -355,7 +361,10 @@ def _stripped(raw: str, start: int, end: int) -> Place:
 
 # ---- what answers a question for a secret ----
 
-_ASKS = regex(r"\?|\b(?:give|send|paste|need|tell|share|generate|create|make|choose|set)\b")
+_ASKS = regex(
+    r"[?\uff1f\u061f]|\b(?:give|send|paste|provide|enter|type|need|tell|share|generate|create|make|choose|set)\b"
+    r"|\u6559\u3048|\u304f\u3060\u3055\u3044|\u8bf7"  # tell me, please, in Japanese and Chinese
+)
 
 _ANSWER = regex(r"[^\s\"'`]{6,200}")
 
@@ -369,7 +378,14 @@ def answered(question: str, answer: str) -> Iterator[Hit]:
         return
     for stem in stems_of(low):
         kind = kind_of(_name(low, stem)[0], stem[0])
+        if kind and kind != "weak" and answer.strip().count(" ") in (0, 3, 4, 5) and _is_whole(answer.strip(), kind):
+            yield Hit(answer.index(answer.strip()), len(answer.rstrip()), kind)
         for word in _ANSWER.finditer(answer) if kind and kind != "weak" else ():
             place = _stripped(answer, *word.span())
             if _is_told(answer, *place, "near", kind):
                 yield Hit(*place, kind)
+
+
+def _is_whole(answer: str, kind: str) -> bool:
+    """Whether a message is a secret and nothing else: a phrase, or what may be a key where one was asked for."""
+    return is_phrase(answer) if " " in answer else kind != "password" and strength(answer) == ID

@@ -114,7 +114,7 @@ class Format:
     def _begins(self, text: str, start: int) -> bool:
         """Whether a word begins at `start`: also one behind an escape, whose last character is a letter or digit."""
         before = text[start - 1 : start]
-        if not before.isalnum() and not (self.kind == "jwt" and before in ("_", "-") and before):
+        if not before.isalnum() and not (before in ("_", "-") and before and len(self.literals[0]) < len("four")):
             return True
         escape = text[max(0, start - _LONGEST_ESCAPE) : start]
         return any(sign in escape for sign in "\\%[") and _ESCAPED.search(escape) is not None
@@ -165,7 +165,7 @@ class SeedPhrase:
     """The words of a wallet: twelve or more of BIP-39's in a row, as no sentence has them."""
 
     kind = "seed-phrase"
-    words = words("seed-phrases")
+    words = (r"~(?:[a-z]{3,8}[\s,\"'`]{1,4}(?:[0-9]{1,2}[.):]? )?){11}[a-z]{3,8}",)
 
     def find(self, text: Text, _: Collection[str] = ()) -> Iterator[Hit]:
         """Where they stand in a text."""

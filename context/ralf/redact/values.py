@@ -112,6 +112,8 @@ def _is_label(value: str) -> bool:
     """Whether a value names a secret, and is none: `app-tls-secret-7f9c4`, `Mot de passe oublié ?`, `JWTToken`."""
     if _JOINED.match(value):
         return _OF_SECRETS.search(value) is not None
+    if value and max(value) >= "\u0e00" and is_name(value):  # a sentence of a script without blanks
+        return True
     return _LABEL.match(value) is not None or (
         _SPOKEN.match(value) is not None and is_name(value) and _speaks_of_one(value.lower())
     )
@@ -126,7 +128,7 @@ def _is_word(value: str) -> bool:
     """Whether a value stands in code and prose: a term, `sha256`, a number, a file, a name, `build-linux-x64`."""
     parts = _PART.split(value) if _JOINED.match(value) else [value]
     word = all(part.isalpha() or _WORD.match(part) for part in parts)
-    return word or _IDENTIFIER.match(value) is not None
+    return word or (_IDENTIFIER.match(value) is not None and not is_gibberish(value))
 
 
 # ---- made at random ----
@@ -213,7 +215,11 @@ _JOINT = regex(r"[-._]|(?<=[a-z])(?=[A-Z])")
 
 _LEET = str.maketrans("013457@$", "oieastas")
 
-_ENDING_SIGNS = "!?*#$%&@+="
+_ENDING_SIGNS = "!?*#$%&@+=_"
+
+_NUMBERED_END = regex(r"[-._]?([0-9]{2,4})[a-z]?[!?*#$%&@+=_]{0,3}\Z")
+
+_WALK = regex(r"(?i)[!@#]?(?:qwert|asdf|zxcv|yxcv|qaz|wsx|1q2w|1qaz|poiu|lkjh)\S{2,}")  # over a keyboard
 
 _NO_CHOICE = _OF_CODE | _STOPWORDS | frozenset(words("products"))
 
@@ -233,7 +239,7 @@ def is_passphrase(value: str, *, least: int = 3) -> bool:
     if len(parts) < least or not _PASSPHRASE.match(value) or _OF_SECRETS.search(value):
         return False
     of_code = sum(part.lower() in _OF_CODE or _ENGLISH.match(part.lower()) is not None for part in parts)
-    return of_code <= (len(parts) + value[-2:].isdigit()) // len("four") and not _STOPWORDS.intersection(parts)
+    return of_code <= (len(parts) + value[-2:].isdigit()) // len("ab") and not _STOPWORDS.intersection(parts)
 
 
 @lru_cache(2048)
@@ -241,17 +247,19 @@ def is_coined(value: str) -> bool:
     """Whether a value is words as a person makes a password of them, `blue_heron_77`, `thimbl3.Spruce42`, `Bandit22`:
     none is one of code, it ends with digits or has digits for letters, and a single one begins with a capital.
     """
-    plain = value.rstrip(_ENDING_SIGNS).rstrip("0123456789").rstrip("-._")
-    last = value[len(plain) :].strip("-._")
+    end = _NUMBERED_END.search(value)
+    plain, last = (value[: end.start()], end[1]) if end is not None else (value.rstrip(_ENDING_SIGNS), "")
     read = plain.translate(_LEET)
     parts = _JOINT.split(read)
     if not all(part.isalpha() and len(part) > len("it") for part in parts) or _OF_SECRETS.search(read):
         return False
     if len(parts) == 1 and not (len(read) > len("word") and read.istitle()):
         return False
-    if read == plain and sum(map(str.isdigit, last)) < len("42"):
+    numbered = len(last) >= len("42")
+    if read == plain and not numbered:
         return False
-    return not any(part.lower() in _NO_CHOICE or _ENGLISH.match(part.lower()) for part in parts)
+    of_code = sum(part.lower() in _NO_CHOICE or _ENGLISH.match(part.lower()) is not None for part in parts)
+    return of_code <= (len(parts) // 2 if numbered else 0)
 
 
 def is_phrase(value: str) -> bool:
@@ -320,7 +328,7 @@ def strength(value: str) -> int:
     if " " in value:
         mixed = not value.endswith((".", ":", "?", "!")) and any(map(is_mixed, value.split()))
         return MIXED if mixed or is_phrase(value) else NOTHING
-    if is_coined(value):
+    if is_coined(value) or _WALK.match(value):
         return MIXED
     if is_expression(value) or len(value) < len("abcd"):
         return NOTHING
