@@ -77,11 +77,14 @@ _SPOKEN = regex(
 )
 
 
+_ALPHABET = regex("abcdefghijkl|ABCDEFGHIJKL")
+
+
 def is_sample(token: str) -> bool:
     """Whether a token of the right shape is one of documentation: AKIAIOSFODNN7EXAMPLE, ghp_xxxxxxxx."""
     low, distinct = token.lower(), len(set(token.lower()))
     repeats = distinct < _DISTINCT and (len(token) > len("12345678") or distinct < 2)
-    return repeats or any(mark in low for mark in ("example", "xxxxx", "abcdefghij"))
+    return repeats or any(mark in low for mark in ("example", "xxxxx")) or _ALPHABET.search(token) is not None
 
 
 @lru_cache(2048)
