@@ -1,4 +1,4 @@
-"""`ralf mcp` over standard input and output (docs/mcp.md)."""
+"""`ralf mcp` over standard input and output (docs/clients.md)."""
 
 from __future__ import annotations
 
