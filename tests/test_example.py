@@ -1,4 +1,4 @@
-"""The example transcript is as README describes it; `.ci/run` checks that it is what its script makes."""
+"""The example transcript is as README describes it."""
 
 from __future__ import annotations
 
