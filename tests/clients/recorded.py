@@ -48,7 +48,7 @@ def recorded(folder: Path) -> str:
         *(f"  {text}" for text in (said[1], said[2], said[4], said[6])),
         "Killed                                        # kill -9, in the middle of step 7",
         "",
-        '$ claude -p "Go on."                          # another process, an empty window. ralf\'s hook hands it:',
+        '$ claude -p "Go on."                          # another process, an empty window. ralf\'s hook injects:',
         *(f"  {line}" for line in _kept(handed)),
         f"  {again[0]['text']}",
         "",
