@@ -1,4 +1,4 @@
-"""A graph that is killed in the middle and goes on: run it twice. Needs langgraph and `ralf-context[frameworks]`."""
+"""A graph that is killed in the middle and continues: run it twice. Needs langgraph and the extra `frameworks`."""
 
 import operator
 import os
@@ -20,7 +20,7 @@ def work(_: State) -> State:
     """Work, and die the first time."""
     if not Path("again").exists():
         Path("again").touch()
-        os.kill(os.getpid(), 9)  # the machine goes down
+        os.kill(os.getpid(), 9)  # as if the machine went down
     return {"steps": ["worked"]}
 
 
