@@ -10,7 +10,6 @@ import pytest
 
 import ralf
 from ralf import api, project as projects
-from ralf.agent import states
 from ralf.agent.listing import cancel_run, forget_run, get_run, list_runs
 from ralf.agent.run import AgentRun
 from ralf.agent.signals import send_signal
@@ -131,35 +130,7 @@ def test_a_held_run_is_not_forgotten_and_a_lost_one_refuses_its_old_holder(tmp_p
         get_run("r", root=tmp_path)
 
 
-def test_an_inbox_of_a_run_that_never_began_is_forgotten(tmp_path: Path) -> None:
-    send_signal("r", "n", "x", root=tmp_path)
-    assert forget_run("r", root=tmp_path) == 1
-    with AgentRun("r", root=tmp_path) as run:
-        assert run.wait_signal("n", 0) is None
-
-
 # ---- old contents ----
-
-
-@pytest.mark.ci
-def test_large_states_go_as_newer_ones_come_and_their_blobs_with_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(states, "ROOM", 1 << 20)
-    monkeypatch.setattr(states, "LEAST", 1 << 20)
-    monkeypatch.setattr(states, "_GRACE", 0.0)
-    monkeypatch.setattr(states.drop_blobs, "__kwdefaults__", {"but": frozenset(), "grace": 0.0})
-    with AgentRun("r", root=tmp_path, keep=2) as run:
-        for number in range(30):
-            run.save(os.urandom(300_000) + b"%d" % number)
-        found = run.states()
-        assert [one.number for one in found] == list(range(1, 31))
-        assert found[-1].kept
-        assert found[-2].kept
-        assert sum(one.kept for one in found) < 20
-        store = projects.find(tmp_path).store
-        assert len(list(store.blobs())) == sum(one.kept for one in found)
-    assert api.verify(root=tmp_path).findings == ()
 
 
 @pytest.mark.ci

@@ -14,12 +14,8 @@ import pytest
 
 from ralf import project as projects
 from ralf.agent.async_run import AsyncAgentRun
-from ralf.agent.listing import cancel_run, get_run, retry_run
-from ralf.agent.model import Retry
 from ralf.agent.run import AgentRun
-from ralf.agent.runner import run_agent
-from ralf.agent.signals import send_signal
-from ralf.errors import Claimed, RunCancelled, StaleLease, UsageError
+from ralf.errors import Claimed, StaleLease, UsageError
 from storekit import HANGS
 
 # ---- values that make no sense ----
@@ -29,15 +25,10 @@ from storekit import HANGS
     "act",
     [
         lambda run: run.stream("text"),
-        lambda run: run.stream(None),
-        lambda run: run.save(None),
         lambda run: run.save({"a": 1}),
         lambda run: run.external("k", "text"),
         lambda run: run.complete("text"),
-        lambda run: run.once(None, lambda _: 1),
-        lambda run: run.once("\ud800", lambda _: 1),
         lambda run: run.once("x" * 501, lambda _: 1),
-        lambda run: run.external(5, b""),
     ],
 )
 def test_a_value_of_the_wrong_type_is_refused_with_the_run_s_name_and_nothing_is_recorded(
@@ -48,33 +39,6 @@ def test_a_value_of_the_wrong_type_is_refused_with_the_run_s_name_and_nothing_is
         with pytest.raises(UsageError, match=r"^survey: "):
             act(run)
         assert run.state().at == run.state().began
-
-
-@pytest.mark.parametrize(
-    "act",
-    [
-        lambda root: AgentRun("r", root=root, keep="x"),  # type: ignore[arg-type]
-        lambda root: AgentRun("r", root=root, lease="x"),  # type: ignore[arg-type]
-        lambda root: AgentRun(None, root=root),  # type: ignore[arg-type]
-        lambda root: run_agent(lambda _: None, "r", root=root, max_iterations="5"),  # type: ignore[arg-type]
-        lambda root: run_agent(lambda _: None, "r", root=root, retry=3),  # type: ignore[arg-type]
-        lambda root: run_agent(None, "r", root=root),  # type: ignore[arg-type]
-        lambda root: send_signal("r", "n", "\ud800", root=root),
-        lambda _: Retry(attempts=0.5),  # type: ignore[arg-type]
-    ],
-)
-def test_an_argument_of_the_wrong_type_is_refused_before_anything_begins(
-    tmp_path: Path, act: Callable[[Path], object]
-) -> None:
-    with pytest.raises(UsageError):
-        act(tmp_path)
-    assert not list(tmp_path.rglob("*.jsonl"))
-
-
-def test_a_failure_s_reason_may_be_an_exception(tmp_path: Path) -> None:
-    with AgentRun("r", root=tmp_path) as run:
-        run.fail(ValueError("busy"))  # type: ignore[arg-type]
-    assert get_run("r", root=tmp_path).reason == "busy"
 
 
 # ---- calls within calls, threads, event loops ----
@@ -126,29 +90,6 @@ def test_coroutines_of_two_loops_and_a_thread_make_a_call_once(tmp_path: Path) -
     run.close()
 
 
-def test_a_coroutine_s_call_within_itself_is_refused_and_a_cancelled_one_leaves_the_key_free(tmp_path: Path) -> None:
-    async def work() -> None:
-        async with AsyncAgentRun("r", root=tmp_path) as run:
-
-            async def inner(_: str) -> Any:
-                return await run.once("k", lambda _: 1)
-
-            with pytest.raises(UsageError):
-                await asyncio.wait_for(run.once("k", inner), HANGS)
-
-            async def slow(_: str) -> None:
-                await asyncio.sleep(HANGS)
-
-            task = asyncio.create_task(run.once("k", slow))
-            await asyncio.sleep(0.1)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            assert await asyncio.wait_for(run.once("k", lambda _: 3), HANGS) == 3
-
-    asyncio.run(work())
-
-
 def test_a_child_that_is_forked_within_a_call_can_record_nothing(tmp_path: Path) -> None:
     def call(_: str) -> str:
         child = os.fork()
@@ -169,28 +110,6 @@ def test_a_child_that_is_forked_within_a_call_can_record_nothing(tmp_path: Path)
 
 
 # ---- ends that others bring about ----
-
-
-def test_a_runner_whose_run_is_cancelled_and_opened_again_at_once_continues_it(tmp_path: Path) -> None:
-    seen: list[bytes | None] = []
-
-    def handler(run: AgentRun) -> None:
-        seen.append(run.load())
-        if len(seen) == 1:
-            run.save(b"one")
-            cancel_run("r", root=tmp_path)
-            with pytest.raises(RunCancelled):
-                run.save(b"two")
-            retry_run("r", root=tmp_path)
-            run.complete()
-        run.complete(b"done")
-
-    found: list[Any] = []
-    thread = threading.Thread(target=lambda: found.append(run_agent(handler, "r", root=tmp_path)), daemon=True)
-    thread.start()
-    thread.join(HANGS)
-    assert [one.status for one in found] == ["completed"]
-    assert seen == [None, b"one"]
 
 
 # ---- clocks ----
@@ -222,16 +141,3 @@ def test_a_clock_that_is_set_back_an_hour_takes_no_claim_from_a_holder_that_show
         with pytest.raises(Claimed):
             AgentRun("r", root=tmp_path).load()
         run.save(b"more")
-
-
-def test_a_clock_that_is_set_back_an_hour_lengthens_no_delay(tmp_path: Path, clock: Clock) -> None:
-    def handler(run: AgentRun) -> None:
-        if run.iteration == 2:
-            run.complete()
-            return
-        run.continue_with(delay=0.3)
-        clock.off = -3_600
-
-    begun = time.monotonic()
-    assert run_agent(handler, "r", root=tmp_path).status == "completed"
-    assert 0.3 <= time.monotonic() - begun < HANGS

@@ -11,9 +11,8 @@ from ralf import api, project as projects
 from ralf.agent.listing import cancel_run, forget_run, get_run, list_runs, retry_run
 from ralf.agent.output import tail
 from ralf.agent.run import AgentRun
-from ralf.agent.signals import send_signal
 from ralf.errors import Claimed, DamagedJournal, RunEnded, RunNotFound, UsageError
-from runskit import dropped, elsewhere
+from runskit import elsewhere
 
 
 @pytest.mark.ci
@@ -66,20 +65,6 @@ def test_a_retry_reopens_what_ended_badly_and_lets_go_on_what_waits(tmp_path: Pa
             cancel_run(name, root=tmp_path)
 
 
-def test_the_steps_of_a_run_are_cancelled_and_retried_together_or_alone(tmp_path: Path) -> None:
-    for step in ("one", "two", "three"):
-        AgentRun("r", step, root=tmp_path).save(b"")
-    AgentRun("r", "three", root=tmp_path).complete()
-    assert get_run("r", "one", root=tmp_path).steps == ("one", "three", "two")
-    cancel_run("r", root=tmp_path)
-    assert list_runs(root=tmp_path).counts == {"cancelled": 2, "completed": 1}
-    retry_run("r", "two", root=tmp_path)
-    assert list_runs(root=tmp_path).counts == {"cancelled": 1, "completed": 1, "waiting": 1}
-    for wrong in ("four", "x"):
-        with pytest.raises(RunNotFound):
-            get_run("r", wrong, root=tmp_path)
-
-
 def test_a_state_that_is_lost_on_the_disk_is_damage(tmp_path: Path) -> None:
     with AgentRun("r", root=tmp_path) as run:
         run.save(b"x" * 300_000)
@@ -90,15 +75,6 @@ def test_a_state_that_is_lost_on_the_disk_is_damage(tmp_path: Path) -> None:
     found = api.verify(root=tmp_path).findings
     assert len(found) == 2
     assert all(finding.damage for finding in found)
-
-
-def test_what_a_dropped_holder_did_is_seen(tmp_path: Path) -> None:
-    run = AgentRun("r", root=tmp_path)
-    send_signal("r", "n", "x", root=tmp_path)
-    run.once("k", lambda _: 1)
-    dropped(run)
-    state = get_run("r", root=tmp_path)
-    assert (state.status, state.calls, state.signals, state.heard) == ("lost", 1, 1, 0)
 
 
 # ---- what a repository may bring, and what is many ----

@@ -21,8 +21,7 @@ from ralf.compaction.flow import Compaction, compact, undo
 from ralf.compaction.segments import segments_of
 from ralf.conversation.messages import cost
 from ralf.conversation.summary import is_summary
-from ralf.conversation.truncation import truncate
-from ralf.errors import NotFound, RalfError, UsageError
+from ralf.errors import NotFound, RalfError
 from ralf.maintenance.forget import forget
 from ralf.maintenance.verify import verify
 from ralf.text import tokens
@@ -77,14 +76,6 @@ def test_statement_3_the_current_task_stays_byte_for_byte_and_what_is_completed_
     assert len(made.messages) == 2 + len(current)
 
 
-def test_statement_3_a_current_task_over_its_share_is_reported_with_an_offer_to_split_it(tmp_path: Path) -> None:
-    messages = [SYSTEM, said("user", "tide " * 13_000)]
-    made = compact(messages, 30_000, ROUTE, root=tmp_path, force=True)
-    assert made.messages == tuple(messages) and made.current > 12_000
-    assert "ralf task edit TASK-7 --into" in made.oversized
-    assert compact([SYSTEM], 30_000, ROUTE, root=tmp_path).oversized == ""
-
-
 @pytest.mark.parametrize("kind", PLANTED)
 def test_statements_4_and_5_what_is_always_preserved_is_in_the_record(
     once: tuple[Messages, Compaction, Path], kind: str
@@ -102,16 +93,6 @@ def test_statement_5_what_was_recorded_is_there_with_its_reason_and_what_failed_
     failed = "E ModuleNotFoundError: No module named 'tides'; the same command passed later"
     assert f"- `pytest -q`: {failed}" in lines
     assert "- tide.toml: timeout = 30 → timeout = 60" in lines
-
-
-def test_the_closing_text_and_the_words_of_the_person_are_whole_in_the_record(tmp_path: Path) -> None:
-    task, said_last = compactkit.planted(7, WORDS), "\n\n".join(f"{n}. Part {n} is read by both." for n in range(60))
-    words = "Keep the old form readable; nobody converts the archive of Husum before the audit is over."
-    task.messages.insert(3, said("user", words))
-    task.says(f"{said_last} <promise>COMPLETE</promise>")
-    text = compacted([SYSTEM, *task.messages, said("user", "Go on.")], tmp_path).messages[1]["content"]
-    assert "\n".join(f"> {line}".rstrip() for line in said_last.split("\n")) in text
-    assert words in text and "<promise>" not in text
 
 
 @pytest.mark.ci
@@ -200,33 +181,12 @@ def test_statement_7_segments_of_25_000_tokens_lose_85_percent_and_the_figures_a
     assert made.reduction == 1 - made.after / made.before < min(part.reduction for part in made.parts)
 
 
-def test_statement_9_count_and_time_are_in_the_one_record_of_the_compaction(
-    once: tuple[Messages, Compaction, Path],
-) -> None:
-    _, made, root = once
-    here = project.find(root)
-    [entry] = list(here.store.read(f"{records.STREAMS}{ROUTE}"))
-    record = json.loads(entry.record)
-    assert (record["count"], record["last"]) == (1, made.status.last_compacted)
-    assert records.status(here, ROUTE) == made.status
-
-
 @pytest.mark.ci
 def test_statement_9_a_process_that_is_killed_at_any_call_leaves_the_state_before_or_after() -> None:
     """`python -m tests.faults.compactions` is the long run at every call."""
     found = compactions.run(step=120)
     assert dict(found.examples) == {}
     assert found.rounds > 1
-
-
-@pytest.mark.ci
-def test_statement_9_the_judge_finds_a_compaction_that_is_recorded_without_what_undoes_it(tmp_path: Path) -> None:
-    messages = compactions.conversation()
-    compact(messages, 30_000, compactions.ROUTE, root=tmp_path, force=True)
-    blobs = [path for path in (tmp_path / ".autonomous/context/blobs").rglob("*") if path.is_file()]
-    for path in blobs:
-        path.unlink()
-    assert compactions.judge(tmp_path, messages)
 
 
 @pytest.mark.ci
@@ -238,24 +198,6 @@ def test_statement_10_compacting_twice_changes_nothing(tmp_path: Path) -> None:
     assert json.dumps(again.messages) == json.dumps(first.messages) == json.dumps(twice.messages)
     assert (again.status, twice.parts) == (first.status, ())
     assert (tmp_path / f".autonomous/context/journal/{records.STREAMS}{ROUTE}.jsonl").read_bytes() == kept
-
-
-@pytest.mark.release(seconds=300)
-def test_50_megabytes_of_conversation_are_cut_compacted_and_come_back(tmp_path: Path) -> None:
-    messages: Messages = [SYSTEM]
-    for number in range(50):
-        task = compactkit.Task(number)
-        for step in range(100):
-            task.noise(1_500)
-            task.says(f"Step {step} of part {number} is done.")
-        messages += task.done()
-    messages.append(said("user", "Go on."))
-    assert len(json.dumps(messages)) > 50_000_000
-    assert truncate(messages, 100_000).tokens <= 100_000
-    made = compact(messages, 200_000, ROUTE, root=tmp_path)
-    assert (made.why, len(made.parts), made.warnings) == ("buffer", 50, ())
-    assert made.after < 0.15 * made.before
-    assert undo(made.messages, ROUTE, root=tmp_path) == messages
 
 
 # ---- undo, shares, segments ----
@@ -301,52 +243,6 @@ def test_statement_24_tool_output_over_its_share_is_stored_the_oldest_first_and_
 
 
 @pytest.mark.ci
-def test_output_that_was_stored_is_in_the_evidence_of_its_segment_and_two_undos_give_it_back(tmp_path: Path) -> None:
-    messages = conversation([WORDS, WORDS], 1_500)
-    mark = compactkit.planted(7, WORDS).raw[0]
-    stored = list(compact(messages, 12_000, ROUTE, root=tmp_path, used=100).messages)
-    assert mark in json.dumps(messages) and mark not in json.dumps(stored)
-    made = compacted(stored, tmp_path)
-    assert any(mark in hit.text for hit in ralf.search(mark, root=tmp_path))
-    assert undo(made.messages, ROUTE, root=tmp_path) == stored
-    assert undo(stored, ROUTE, root=tmp_path) == messages
-
-
-def test_a_result_that_a_run_keeps_is_compacted_as_the_line_that_refers_to_it(tmp_path: Path) -> None:
-    task, line = compactkit.planted(7, WORDS), "[Result stored at nightly/result-0123456789abcdef, 9000 bytes]"
-    task.runs("cat log/tide.txt", line)
-    messages = [SYSTEM, *task.done(), said("user", "Go on.")]
-    made = compacted(messages, tmp_path)
-    assert made.parts and undo(made.messages, ROUTE, root=tmp_path) == messages
-
-
-def test_a_segment_ends_behind_the_results_of_open_calls_and_what_the_agent_still_says() -> None:
-    task = compactkit.Task(1)
-    task.runs("ralf task done 'The reader reads both'", "TASK-1: completed")
-    task.says("The reader is done.")
-    messages = [SYSTEM, *task.messages, said("user", "Go on."), said("assistant", "I do.")]
-    found = segments_of(messages)
-    assert found.completed == ((1, 2, 3, 4),)
-    assert (found.current, found.kept) == ((5, 6), (0,))
-    assert segments_of(messages, completed=[2]) == found
-    assert segments_of(messages, completed=lambda message: False).completed == ()
-
-
-def test_a_task_whose_completion_was_refused_is_the_current_one() -> None:
-    task = compactkit.Task(1)
-    task.runs("ralf task done 'It works'", "error: TASK-1: `verify` did not pass", failed=False)
-    task.runs("ralf task done 'It works'", "Exit code 1", failed=True)
-    task.says("In a fence:\n```\n<promise>COMPLETE</promise>\n```")
-    assert segments_of([SYSTEM, *task.messages]).completed == ()
-
-
-def test_a_segment_whose_summary_would_be_no_smaller_stays(tmp_path: Path) -> None:
-    messages = [said("user", "Hello."), said("assistant", "<promise>COMPLETE</promise>"), said("user", "Go on.")]
-    made = compacted(messages, tmp_path)
-    assert (made.messages, made.status.count, made.reduction) == (tuple(messages), 0, 0)
-
-
-@pytest.mark.ci
 def test_secrets_are_in_no_summary_and_a_forget_reaches_the_originals(tmp_path: Path) -> None:
     key = "AKIA" + "QX7ZP2MN4RT6WVLD"
     task = compactkit.planted(7, WORDS)
@@ -374,11 +270,6 @@ def test_a_pinned_call_stays_with_its_result_and_an_undo_puts_all_back_in_its_pl
     assert undo(made.messages, ROUTE, root=tmp_path) == messages
 
 
-def test_a_pin_that_is_no_index_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="pin 7"):
-        compact([SYSTEM], 30_000, ROUTE, pins=[7], root=tmp_path)
-
-
 class Model:
     """A summariser that is asked once for each checkpoint."""
 
@@ -404,19 +295,6 @@ def test_the_text_of_a_model_that_the_caller_passes_stands_in_the_place_of_the_r
     assert "and src/nowhere.py (not found" in project.find(tmp_path).route_file(ROUTE).read_text()
 
 
-@pytest.mark.ci
-def test_a_compaction_that_is_undone_and_done_again_has_the_models_text_and_asks_nobody(tmp_path: Path) -> None:
-    model, messages = Model(), conversation([WORDS], 200)
-    made = compacted(messages, tmp_path, summarizer=model)
-    assert undo(made.messages, ROUTE, root=tmp_path) == messages
-    assert (compacted(messages, tmp_path, summarizer=model).messages, model.asked) == (made.messages, 1)
-
-
-def test_the_name_of_a_model_is_refused_as_its_text_would_not_stand_in_the_window(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="summarizer 'claude'"):
-        compacted(conversation([WORDS], 200), tmp_path, summarizer="claude")
-
-
 def test_where_a_checkpoint_cannot_be_written_nothing_is_compacted(tmp_path: Path) -> None:
     messages = conversation([WORDS], 200)
     compacted(messages, tmp_path)
@@ -426,68 +304,6 @@ def test_where_a_checkpoint_cannot_be_written_nothing_is_compacted(tmp_path: Pat
     with pytest.raises((RalfError, OSError)):
         compacted([*conversation([WORDS, WORDS], 200)], tmp_path)
     assert records.status(project.find(tmp_path), ROUTE).count == 1
-
-
-def test_a_turn_that_left_no_to_do_open_is_complete_when_the_person_goes_on() -> None:
-    task = compactkit.Task(1)
-    for status in ("in_progress", "completed"):
-        task.calls("TodoWrite", {"todos": [{"content": "Read both forms", "status": status}]}, "ok")
-    task.says("Both are read.")
-    messages = [SYSTEM, *task.messages, said("user", "Now the docs.")]
-    assert segments_of(messages[:-1]).completed == ()
-    assert segments_of(messages).completed == ((1, 2, 3, 4, 5, 6),)
-    assert segments_of([SYSTEM, *task.messages[:3], said("user", "Well?")]).completed == ()
-
-
-def test_no_request_goes_with_a_task_that_was_complete_before_it() -> None:
-    task, other = compactkit.Task(1), compactkit.Task(2)
-    task.runs("ralf task done 'Both'", "TASK-1: completed")
-    other.runs("pytest", "12 passed")
-    open_call = [*other.messages[:2], said("assistant", "<promise>COMPLETE</promise>"), said("user", "Now the docs.")]
-    assert segments_of([*open_call, other.messages[2]]).completed == ()
-    request = {"type": "text", "text": "Now the docs."}
-    with_it = said("user", [*task.messages[2]["content"], request])
-    assert segments_of([*task.messages[:2], with_it]).completed == ()
-    reminder = {"type": "text", "text": "<system-reminder>The list is empty.</system-reminder>"}
-    with_reminder = said("user", [*task.messages[2]["content"], reminder])
-    assert segments_of([*task.messages[:2], with_reminder]).completed == ((0, 1, 2),)
-
-
-def test_calls_that_are_items_complete_a_task_and_are_in_its_record(tmp_path: Path) -> None:
-    found: Messages = [said("user", "Read both forms.")]
-    for number, command in enumerate((*[f"cat log/{n}" for n in range(20)], "pytest", "ralf task done 'Both'")):
-        given = {"call_id": f"c{number}", "name": "shell", "arguments": json.dumps({"command": command})}
-        output = "1 passed in 0.1s" if command == "pytest" else "reading " * 40
-        found += [{"type": "function_call", **given}, {"type": "function_call_output", "call_id": f"c{number}"}]
-        found[-1]["output"] = output
-    made = compacted([*found, said("user", "Go on.")], tmp_path)
-    assert len(made.messages) == 2
-    assert "- `pytest`: 1 passed in 0.1s" in made.messages[0]["content"]
-    assert "- `ralf task done 'Both'`" in made.messages[0]["content"]
-
-
-def test_every_file_that_was_changed_is_named(tmp_path: Path) -> None:
-    task, paths = compactkit.planted(7, 9_000), [f"src/part_{number}/reader.py" for number in range(80)]
-    for path in paths:
-        task.calls("Edit", {"file_path": path, "old_string": "a\nb", "new_string": "a\nc"}, "ok")
-    text = compacted([SYSTEM, *task.done(), said("user", "Go on.")], tmp_path).messages[1]["content"]
-    assert [path for path in paths if path not in text] == []
-
-
-def test_paths_in_a_record_are_relative_to_the_project(tmp_path: Path) -> None:
-    task = compactkit.planted(7, WORDS)
-    edit = {"file_path": f"{tmp_path}/src/tide.py", "old_string": "a = 1", "new_string": "a = 2"}
-    task.calls("Edit", edit, "ok")
-    text = compacted([SYSTEM, *task.done(), said("user", "Go on.")], tmp_path).messages[1]["content"]
-    assert "- src/tide.py: a = 1 → a = 2" in text and str(tmp_path) not in text
-
-
-def test_a_segment_that_json_cannot_hold_stays_and_says_so(tmp_path: Path) -> None:
-    messages = [*compactkit.planted(7, WORDS).done(), said("user", "Go on.")]
-    messages[1] = {**messages[1], "extra": b"bytes"}
-    made = compacted(messages, tmp_path)
-    assert made.messages == tuple(messages)
-    assert "JSON" in made.warnings[0]
 
 
 def test_a_record_of_an_earlier_version_is_read_and_undone(tmp_path: Path) -> None:

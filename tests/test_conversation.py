@@ -10,16 +10,12 @@ from typing import Any
 import pytest
 from tests.faults import conversations
 
-import ralf
-from ralf.compaction.segments import Segments
 from ralf.conversation.messages import IMAGE_TOKENS, cost, groups
 from ralf.conversation.results import restore, store_results
 from ralf.conversation.summary import summarize
-from ralf.conversation.truncation import Truncation, truncate
+from ralf.conversation.truncation import truncate
 from ralf.errors import NotFound, UsageError
 from ralf.text import tokens
-from ralf.text.cleaning import fenced
-from ralf.text.frozen import replace
 
 SYSTEM = {"role": "system", "content": "You mend the server."}
 
@@ -69,12 +65,6 @@ def test_a_pin_stays_with_the_result_of_its_call() -> None:
     assert messages[5] in kept
 
 
-def test_a_pin_may_be_told_by_a_function() -> None:
-    messages = [SYSTEM, said("user", "Never push."), *long()[1:]]
-    kept = truncate(messages, 1_500, pins=lambda message: message.get("content") == "Never push.").messages
-    assert messages[1] in kept
-
-
 def test_a_system_prompt_over_the_budget_is_cut_in_its_middle_and_says_so() -> None:
     cut = truncate([said("system", "word " * 5_000), said("user", "Go on.")], 300)
     assert cut.shortened == (0,)
@@ -83,38 +73,15 @@ def test_a_system_prompt_over_the_budget_is_cut_in_its_middle_and_says_so() -> N
     assert cut.tokens <= 300
 
 
-def test_a_newest_result_over_the_budget_is_cut_in_its_middle() -> None:
-    messages = [SYSTEM, said("user", "Look."), *turn(1, size=20_000)]
-    cut = truncate(messages, 1_000)
-    assert len(cut.messages) == 4
-    assert cut.shortened == (3,)
-    assert 800 <= cut.tokens <= 1_000
-
-
-def test_a_budget_of_nothing_leaves_nothing() -> None:
-    assert truncate(long(2), 0) == Truncation((), tuple(range(6)))
-
-
 def test_parallel_calls_and_all_their_results_are_one_group() -> None:
     call = {"role": "assistant", "content": None, "tool_calls": [{"id": "a"}, {"id": "b"}]}
     answers = [{"role": "tool", "tool_call_id": id_, "content": "ok"} for id_ in "ab"]
     assert groups([SYSTEM, call, *answers, said("user", "Thanks.")]) == [[0], [1, 2, 3], [4]]
 
 
-def test_an_id_that_is_used_again_means_the_call_before_it() -> None:
-    assert groups([*turn(1), *turn(1)]) == [[0, 1], [2, 3]]
-
-
 def test_an_image_counts_what_images_cost_not_its_base64() -> None:
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QUFB" * 100_000}}
     assert cost({"role": "user", "content": [image]}, tokens.count) < IMAGE_TOKENS + 100
-
-
-def test_a_message_that_json_cannot_hold_fits_into_no_budget() -> None:
-    deep: list[Any] = []
-    for _ in range(100_000):
-        deep = [deep]
-    assert truncate([{"role": "user", "content": deep}], 1_000_000).messages == ()
 
 
 @pytest.mark.parametrize(("budget", "pins"), [(-1, ()), (10, (7,))])
@@ -129,29 +96,6 @@ def test_random_conversations_are_never_over_budget_and_no_call_is_parted_from_i
     assert conversations.run(400, seed=7_000_000) == []
 
 
-@pytest.mark.release(seconds=900)
-def test_of_100_000_random_conversations_none_is_over_its_budget_and_none_parts_a_call_from_its_result() -> None:
-    assert conversations.run(100_000) == []
-
-
-def test_the_judge_of_random_conversations_finds_a_pair_that_was_parted() -> None:
-    messages = [SYSTEM, *turn(1)]
-    assert conversations.faults(messages, 10_000, Truncation(tuple(messages[:2]), (2,)), ()) != []
-
-
-def test_the_judge_of_random_conversations_finds_one_that_is_over_its_budget() -> None:
-    messages = [SYSTEM, *turn(1)]
-    assert conversations.faults(messages, 10, Truncation(tuple(messages)), ()) != []
-
-
-def test_the_judge_of_random_conversations_finds_a_division_that_parts_a_pair_or_compacts_a_pin() -> None:
-    messages = [SYSTEM, *turn(1), said("user", "Go on.")]
-    found = Segments(((1,),), (2, 3), (0,), ())
-    wrong = conversations.faults_of_division(messages, found, [1])
-    assert set(wrong) == {"pin 1 may be compacted", "1 is parted from 2", "2 is parted from 1"}
-    assert conversations.faults_of_division(messages, replace(found, current=(2,)), ()) != []
-
-
 # ---- summary ----
 
 
@@ -162,23 +106,6 @@ def test_a_conversation_that_grew_is_taken_from_where_it_was_left(tmp_path: Path
     assert grown.report is not None
     assert len(grown.report.checkpoints) == 1
     assert "test_2.py" not in str(grown.report.checkpoints[0])
-
-
-@pytest.mark.ci
-def test_the_next_summary_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
-    first = summarize(long(30), 2_000, "auth", root=tmp_path)
-    grown = [*first.messages, *(one for n in range(30, 60) for one in turn(n))]
-    second = summarize(grown, 2_000, "auth", root=tmp_path)
-    briefs = [one for one in second.messages if str(one.get("content")).startswith("<!-- ralf:context")]
-    assert len(briefs) == 1
-    assert ralf.get_context("auth", root=tmp_path).checkpoint_count == 2
-
-
-@pytest.mark.ci
-def test_a_pinned_memory_that_ralf_rendered_stays_behind_the_brief(tmp_path: Path) -> None:
-    memory = said("user", fenced("The reading of Husum is in feet."))
-    made = summarize([SYSTEM, memory, *long()[1:]], 2_000, "auth", pins=[1], root=tmp_path)
-    assert made.messages[0] is SYSTEM and memory in made.messages[1:3] and made.report is not None
 
 
 @pytest.mark.ci
@@ -236,13 +163,6 @@ def test_a_large_result_is_kept_outside_and_comes_back_as_it_was() -> None:
     assert len(kept.blobs) == 4
 
 
-def test_results_that_are_kept_already_are_kept_once() -> None:
-    kept = Kept()
-    once = store_results(turn(1, size=2_000), kept)
-    assert store_results(once, kept) == once
-    assert len(kept.blobs) == 1
-
-
 def test_a_result_that_is_gone_is_an_error() -> None:
     with pytest.raises(NotFound):
         restore([{"role": "tool", "tool_call_id": "a", "content": _LINE}], Kept())
@@ -261,11 +181,6 @@ def test_a_result_that_only_looks_like_a_reference_comes_back_as_it_was() -> Non
     assert len(kept.blobs) == 1
 
 
-def test_a_result_that_json_cannot_hold_stays_where_it_is() -> None:
-    messages = [{"role": "tool", "tool_call_id": "a", "content": [b"x" * 9_000]}]
-    assert store_results(messages, Kept()) == messages
-
-
 # ---- what no one should hand over ----
 
 
@@ -273,13 +188,6 @@ def test_a_result_that_json_cannot_hold_stays_where_it_is() -> None:
 def test_a_message_that_is_no_mapping_is_refused_by_its_place(act: Callable[[Any], object]) -> None:
     with pytest.raises(UsageError, match="message 0: "):
         act(object())
-
-
-@pytest.mark.parametrize("budget", [None, float("nan"), -1, "9"])
-def test_a_budget_that_is_no_number_of_tokens_is_refused(budget: Any, tmp_path: Path) -> None:
-    for act in (lambda: truncate([], budget), lambda: summarize([], budget, "r", root=tmp_path)):
-        with pytest.raises(UsageError, match="tokens"):
-            act()
 
 
 @pytest.mark.ci
@@ -296,13 +204,6 @@ def test_a_message_that_json_cannot_hold_is_cut_and_summed_up_as_one_that_was_th
     made = summarize(messages, 600, "r", root=tmp_path)
     assert (made.warning, 1 in made.truncation.cut, 2 in made.truncation.cut) == ("", True, True)
     assert made.report is not None
-
-
-def test_texts_are_never_made_longer_to_make_room() -> None:
-    messages = [{"role": "user", "content": "0123456789"} for _ in range(10)]
-    whole = sum(cost(message, len) for message in messages)
-    made = truncate(messages, whole - 5, pins=range(10), count=len)
-    assert (made.cut, made.shortened) == ((0,), ())
 
 
 def test_calls_and_results_of_other_types_and_what_was_thought_before_them_stay_together() -> None:
