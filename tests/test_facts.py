@@ -13,7 +13,7 @@ from ralf.facts import checks, commands
 from ralf.facts.checks import says_failed
 from ralf.facts.facts import facts_of
 from ralf.facts.progress import combine
-from ralf.model import ActiveWork, CommandFact, ErrorFact, Facts, PathFact
+from ralf.model import ErrorFact, Facts
 from ralf.talk.recording import record
 from ralf.talk.turns import thread
 from ralf.transcripts.events import Event
@@ -69,21 +69,14 @@ def test_file_tools_of_other_clients_are_known_by_name_and_keys(
     assert did(extracted(session)) == {"n.ipynb": (expected,)}
 
 
-def test_a_search_in_a_folder_reads_no_file(session: Session) -> None:
-    session.tool("Grep", {"pattern": "pear", "path": f"{BASE}/src"}, "src/a.py")
-    assert extracted(session).facts.paths == ()
-
-
 @pytest.mark.parametrize(
     ("command", "expected"),
     [
         ("rm -f old.py", {"old.py": ("deleted",)}),
-        ("git rm -q old.py && git commit -m x", {"old.py": ("deleted",)}),
         ("git mv old.py new.py", {"old.py": ("deleted",), "new.py": ("created",)}),
         ("git rm --cached kept.py", {}),
         ("mv old.py folder/", {"old.py": ("deleted",)}),
         ("sed -i 's/a/b/' one.py two.py", {"one.py": ("edited",), "two.py": ("edited",)}),
-        ("sed -i '' -e 's/a/b/' one.py", {"one.py": ("edited",)}),
         ("sort names.txt > sorted.txt 2>/dev/null", {"sorted.txt": ("edited",)}),
         ("cat > run.sh <<'EOF'\nrm other.py\nit's\nEOF", {"run.sh": ("edited",)}),
         ("rm $FILES *.pyc", {}),
@@ -108,11 +101,6 @@ def test_a_command_is_kept_as_typed_with_how_often_it_ran_and_how_it_ended(sessi
     assert (fact.command, fact.status, fact.exit, fact.runs, fact.failures) == ("make  check", "passed", None, 2, 1)
 
 
-def test_a_declined_command_did_not_run(session: Session) -> None:
-    session.tool("Bash", {"command": "git push"}, "declined", failed=True, refused=True, form="refused")
-    assert extracted(session).facts.commands == ()
-
-
 def test_a_long_command_loses_only_its_middle_and_says_how_much(session: Session) -> None:
     command = "./ripen " + "pear " * 300 + "end"
     session.bash(command, "boom: error", 1)
@@ -133,12 +121,6 @@ def test_a_long_command_loses_only_its_middle_and_says_how_much(session: Session
 )
 def test_commands_are_read_from_the_forms_that_clients_use(arguments: dict[str, Any], expected: str) -> None:
     assert commands.command_text(arguments) == expected
-
-
-def test_a_longer_command_that_begins_with_the_failed_one_shows_that_it_passes(session: Session) -> None:
-    session.bash("make lint", "error: unused", 1)
-    session.bash("make lint && make test", "fine", 0)
-    assert extracted(session).facts.errors[0].fixed_by == "the same command passed later"
 
 
 def test_an_error_of_an_earlier_stretch_comes_back_when_it_is_fixed(session: Session) -> None:
@@ -185,19 +167,13 @@ def test_a_commit_is_taken_from_what_git_answered(session: Session) -> None:
     ("output", "expected"),
     [
         ("===== 3 passed, 1 failed in 0.12s =====", "3 passed, 1 failed in 0.12s"),
-        ("3 passed in 0.12s", "3 passed in 0.12s"),
         ("ok  \torchard/pear\t0.1s\nok  \torchard/plum\t(cached)", "ok orchard/plum (cached)"),
         (
             "--- FAIL: TestPear (0.0s)\nFAIL\torchard/pear\t0.1s",
             "--- FAIL: TestPear (0.0s); FAIL orchard/pear 0.1s",
         ),
-        (
-            "test result: ok. 4 passed; 0 failed; 0 ignored",
-            "test result: ok. 4 passed; 0 failed; 0 ignored",
-        ),
         ("Tests:       1 failed, 3 passed, 4 total", "Tests: 1 failed, 3 passed, 4 total"),
         ("Ran 5 tests in 0.001s\n\nOK", "Ran 5 tests in 0.001s"),
-        ("nothing", ""),
     ],
 )
 def test_a_test_run_is_told_in_its_own_words(output: str, expected: str) -> None:
@@ -205,33 +181,6 @@ def test_a_test_run_is_told_in_its_own_words(output: str, expected: str) -> None
 
 
 # ---- requests and to-dos ----
-
-
-def test_every_request_is_kept_verbatim(session: Session) -> None:
-    session.add("user", "Please ripen the pears\nin the north field")
-    session.add("user", "ok")
-    assert [r.request for r in extracted(session).facts.requests] == [
-        "Please ripen the pears\nin the north field",
-        "ok",
-    ]
-
-
-@pytest.mark.ci
-def test_a_long_request_loses_only_its_middle(session: Session) -> None:
-    request = "Ripen `the pears` " + "and more " * 900 + "thanks"
-    session.add("user", request)
-    (fact,) = extracted(session).facts.requests
-    assert request.startswith(fact.request[:800])
-    assert fact.request.endswith("thanks")
-    assert fact.omitted > 0
-    assert fact.request.count("`") % 2 == 0
-
-
-def test_a_refused_call_holds_no_words_of_a_person(session: Session) -> None:
-    """The reader of the client's log gives those as an event of their own, where a field of the record proves them."""
-    text = "The tool use was rejected. To tell you how to proceed, the user said:\nput it in the plan instead"
-    session.tool("Bash", {"command": "mkdir plans"}, text, failed=True, refused=True)
-    assert extracted(session).facts.requests == ()
 
 
 @pytest.mark.ci
@@ -252,105 +201,23 @@ def test_a_whole_to_do_list_replaces_the_one_before_and_tells_the_step(session: 
     assert [(s.step, s.description) for s in work.completed_steps] == [(1, "Pick")]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "--load-context=TASK-009",
-        "ralf show TASK-009 --brief",
-        "/ralf:show TASK-009",
-        "`ralf status`",
-        "ralf doctor",
-    ],
-)
-def test_a_command_of_ours_is_no_request(session: Session, text: str) -> None:
-    session.add("user", text)
-    session.add("user", "ralf context says nothing of the parser: why?")
-    assert [fact.request for fact in extracted(session).facts.requests] == [
-        "ralf context says nothing of the parser: why?"
-    ]
-
-
-def test_a_tool_of_an_mcp_server_is_not_the_clients_to_do_list(session: Session) -> None:
-    session.tool("TaskCreate", {"subject": "Pick"}, "Task #1 created successfully: Pick")
-    session.tool("mcp__tracker__TaskCreate", {"subject": "Pack"}, "Task #2 created")
-    session.tool("mcp__tracker__TodoWrite", {"todos": [{"content": "Sell", "status": "pending"}]}, "done")
-    assert [todo.content for todo in extracted(session).work.todos] == ["Pick"]
-
-
-def test_a_task_that_somebody_has_taken_keeps_its_words_in_a_list(session: Session) -> None:
-    session.tool("TaskCreate", {"subject": "Pick (early)"}, "Task #1 created successfully: Pick (early)")
-    session.tool("TaskList", {}, "#1 [in_progress] Pick (early) (kim) [blocked by #2]\n#2 [pending] Pack (soon)")
-    assert [todo.content for todo in extracted(session).work.todos] == ["Pick (early)", "Pack (soon)"]
-
-
-def test_the_list_that_the_client_tells_is_the_list_as_it_is(session: Session) -> None:
-    session.tool("TaskCreate", {"subject": "Pick"}, "Task #1 created successfully: Pick")
-    told = [{"content": "Pick", "status": "completed", "id": "1"}, {"content": "Pack", "status": "pending", "id": "2"}]
-    session.add("other", "", tool="TodoWrite", input={"todos": told})
-    work = extracted(session).work
-    assert [(todo.id, todo.content, todo.status) for todo in work.todos] == [
-        ("1", "Pick", "completed"),
-        ("2", "Pack", "pending"),
-    ]
-    assert (work.plan_step, work.total_steps) == (2, 2)
-
-
-@pytest.mark.ci
-def test_work_without_to_do_calls_keeps_its_plan(session: Session) -> None:
-    work = ActiveWork(current_task="TASK-001", plan_step=7, total_steps=9)
-    session.bash("ls")
-    assert extracted(session, work=work).work.plan_step == 7
-
-
-def test_open_files_are_those_changed_last_without_the_deleted(session: Session) -> None:
-    session.tool("Edit", {"file_path": f"{BASE}/a.py"})
-    session.tool("Edit", {"file_path": f"{BASE}/b.py"})
-    session.tool("Read", {"file_path": f"{BASE}/c.py"})
-    session.bash("rm a.py")
-    assert [f.path for f in extracted(session).work.open_files] == ["b.py"]
-
-
 # ---- stretches ----
-
-
-def test_combining_adds_counts_unites_deeds_and_moves_what_came_last_to_the_end() -> None:
-    before = Facts(
-        paths=(PathFact("a.py", ("read",), "1"), PathFact("b.py", ("read",), "2")),
-        commands=(CommandFact("make", "failed", 2, 1, 1, "1"), CommandFact("ls", "passed", None, 1, 0, "2")),
-    )
-    new = Facts(paths=(PathFact("a.py", ("edited",), "3"),), commands=(CommandFact("make", "passed", 0, 2, 0, "3"),))
-    facts = combine(before, new)
-    assert facts.paths == (PathFact("b.py", ("read",), "2"), PathFact("a.py", ("edited", "read")))
-    assert facts.commands[-1] == CommandFact("make", "passed", 0, 3, 1)  # when: the journal tells it
 
 
 @pytest.mark.parametrize(
     ("command", "looks"),
     [
         ("ls -la && git -C /home/ada log --oneline | head -5", True),
-        ("cat a.py 2>/dev/null; echo done", True),
-        ("gh pr view 9 && awk '{print $2}' a.txt", True),
         ("git branch -vv", True),
         ("git branch -D old", False),
         ("sed -n 1,9p a.py", True),
         ("sed -i s/a/b/ a.py", False),
         ("grep x a.py > found.txt", False),
         ("find . -name '*.o' -delete", False),
-        ("make test | tail -5", False),
-        ("", False),
     ],
 )
 def test_a_command_that_only_looks_is_told_from_one_that_does_something(command: str, looks: bool) -> None:
     assert commands.only_looks(command) == looks
-
-
-def test_of_the_commands_that_passed_a_route_keeps_the_newest_that_did_something() -> None:
-    new = Facts(commands=(*(CommandFact(f"make part{n}") for n in range(90)), CommandFact("ls")))
-    kept = [fact.command for fact in combine(Facts(), new).commands]
-    assert kept == [f"make part{n}" for n in range(90 - len(kept), 90)]
-    failed = CommandFact("ls", "failed", 1, 1, 1)
-    again = combine(Facts(commands=(failed,)), new).commands[-1]
-    assert (again.command, again.status, again.failures) == ("ls", "passed", 1)
 
 
 @st.composite
@@ -389,11 +256,6 @@ def test_cutting_a_session_anywhere_changes_no_fact(events: list[Event], cuts: l
     for start, end in pairwise(places):
         facts = combine(facts, facts_of(entries[start:end], facts.errors))
     assert facts == combine(Facts(), facts_of(entries))
-
-
-@given(st.text(max_size=300))
-def test_any_text_can_be_a_command(text: str) -> None:
-    assert isinstance(commands.touched(text, BASE), list)
 
 
 @pytest.mark.ci

@@ -26,35 +26,14 @@ def test_an_answer_stopped_in_the_middle_says_how_many_calls_it_had():
     assert found.text.endswith("2 calls had been made for it.")
 
 
-def test_the_end_of_a_turn_after_an_error_of_the_service_is_no_answer():
-    assert of(Session().typed("go").said("Now I").mark("stopped", "overloaded").mark("ended")).word == "stopped"
-
-
-def test_an_answer_that_went_on_after_an_error_is_not_stopped():
-    assert of(Session().typed("go").mark("stopped", "overloaded").said("I am back.")).word == "answered"
-
-
 def test_a_message_with_nothing_after_it_is_not_begun():
     assert of(Session().typed("go")).word == "not_begun"
     assert of(Session().typed("go").mark("branch", "main").mark("titled", "T")).word == "not_begun"
 
 
-def test_a_message_in_the_queue_is_not_begun():
-    found = of(Session().typed("go").typed("and that", "queued").said("working"))
-    assert (found.word, "still waiting in the client's queue" in found.text) == ("not_begun", True)
-
-
-def test_an_own_command_after_a_message_does_not_begin_it():
-    assert of(Session().typed("go").typed("git status", "ran")).word == "not_begun"
-
-
 def test_an_interruption_with_nothing_after_it():
     found = of(Session().typed("commit this").ran("git add -A").mark("interrupted"))
     assert (found.word, found.text) == ("interrupted", "Interrupted by the person after 1 call.")
-
-
-def test_an_interruption_at_once_is_not_called_not_begun():
-    assert of(Session().typed("go").mark("interrupted")).text == "Interrupted by the person after 0 calls."
 
 
 def test_an_interruption_by_a_refusal_names_the_call():
@@ -63,10 +42,6 @@ def test_an_interruption_by_a_refusal_names_the_call():
         found.text
         == "Interrupted by the person after 1 call (for tool use); the last one was refused: Bash `git push`."
     )
-
-
-def test_an_interruption_that_was_followed_by_work_is_over():
-    assert of(Session().typed("go").mark("interrupted").ran("make").said("Done.")).word == "answered"
 
 
 def test_a_call_without_a_result_is_being_worked_on():
@@ -89,11 +64,6 @@ def test_a_turn_that_the_client_ended_is_answered():
     assert (found.word, found.text) == ("answered", "Answered: the agent's turn is ended; its words are below.")
 
 
-def test_an_ended_turn_without_closing_words_points_at_none():
-    found = of(Session().typed("go").said("Let me see.").ran("ls").mark("ended"))
-    assert (found.word, found.text) == ("answered", "The agent's turn is ended after 1 call, without closing words.")
-
-
 @pytest.mark.parametrize("words", ["All done!", "¡Listo!", "全部完成。", "Fertig.", "Готово.", "تم."])
 def test_whatever_the_agent_said_last_is_its_answer_without_a_mark_that_its_turn_had_ended(words):
     found = of(Session().typed("go").ran("make").said(words))
@@ -106,16 +76,7 @@ def test_work_without_closing_words_shows_the_last_call_and_what_it_wrote():
     assert found.wrote == "added: def f():\n        return 1"
 
 
-def test_the_head_of_a_result_is_shown():
-    assert of(Session().typed("go").ran("make", output="built 3 files")).wrote == "result: built 3 files"
-
-
 def test_a_refused_call_with_nothing_after_it_is_told_as_one():
     found = of(Session().typed("go").ran("git push", "refused"))
     assert "Last call: Bash `git push` (refused)" in found.text
     assert found.wrote == ""
-
-
-def test_calls_of_subagents_are_not_the_last_call():
-    found = of(Session().typed("go").step("agent", "Task", "look around", "").ran("make", "", agent="a1"))
-    assert found.text == "Being worked on: 1 call; the last one has no result yet: Task look around"

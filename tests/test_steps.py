@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
@@ -22,55 +21,11 @@ def test_an_edit_names_its_file_relative_to_the_project_and_what_it_added() -> N
     assert step.comments == ("Harbours without a tide table are left out.",)
 
 
-def test_the_prose_of_a_document_is_no_comment_in_code() -> None:
-    session = Session()
-    session.tool("Write", {"file_path": f"{BASE}/a.md", "content": "# A heading that is long enough for a comment"})
-    assert session.steps[0].comments == ()
-
-
-def test_a_result_that_a_log_has_before_its_call_is_the_result_of_that_call() -> None:
-    session = Session()
-    session.add("result", "3 passed in 0.1s", tool="Bash", call_id="c9", exit_status=0)
-    session.call("Bash", {"command": "pytest"})
-    session.events[-1] = dataclasses.replace(session.events[-1], call_id="c9")
-    assert [(step.outcome, step.checks) for step in session.steps] == [("ok", ("pytest",))]
-
-
-def test_a_file_that_the_tool_says_it_created_is_created() -> None:
-    session = Session()
-    session.tool("Write", {"file_path": f"{BASE}/new.py", "content": "x"}, created=True)
-    assert session.steps[0].files == (("new.py", "created"),)
-
-
-def test_what_git_lists_is_kept_as_a_result_and_the_content_of_a_file_is_not() -> None:
-    session = Session()
-    session.bash("git log --oneline -2", "12e7e04 make the type a constant")
-    session.bash("cat src/tide.py", "HEIGHT = 3")
-    assert [step.output for step in session.steps] == ["12e7e04 make the type a constant", ""]
-
-
 @pytest.mark.parametrize("headers", [("*** Delete File: a.md", "*** Add File: a.md"), ("*** Update File: a.md",)])
 def test_a_patch_that_deletes_and_adds_a_file_edits_it(headers: tuple[str, ...]) -> None:
     session = Session()
     session.patch(*headers)
     assert session.steps[0].files == (("a.md", "edited"),)
-
-
-def test_a_patch_deletes_only_what_nothing_adds() -> None:
-    session = Session()
-    session.patch("*** Delete File: a.md", "*** Add File: b.md")
-    assert session.steps[0].files == (("a.md", "deleted"), ("b.md", "created"))
-
-
-def test_a_file_is_named_by_the_folder_in_which_the_patch_ran() -> None:
-    session = Session(f"{BASE}/api")
-    session.patch("*** Update File: a.py")
-    session.exec("sed -i s/a/b/ b.py && cd .. && sed -i s/a/b/ c.py")
-    assert [step.files for step in session.steps] == [
-        (("api/a.py", "edited"),),
-        (("api/b.py", "edited"), ("c.py", "edited")),
-    ]
-    assert session.steps[0].folder == "api"
 
 
 @pytest.mark.parametrize("result", [{"failed": True}, {"failed": True, "refused": True}])
@@ -89,15 +44,6 @@ def test_a_call_without_a_result_has_no_outcome_and_changes_nothing_in_the_state
     assert session.steps[0].outcome == ""
     assert lines.outcome(session.steps[0]) == "no result seen"
     assert session.state.edited == {}
-
-
-def test_a_step_has_the_time_of_its_result() -> None:
-    session = Session()
-    call_id = session.call("Bash", {"command": "git commit -m x"})
-    session.add("other")  # the person was asked for permission, hours ago
-    event = session.add("result", "[rows 64274e0f] x", tool="Bash", call_id=call_id, exit_status=0)
-    assert session.steps[0].at == event.timestamp != session.events[0].timestamp
-    assert session.state.commits[0].at == event.timestamp
 
 
 def test_the_same_command_means_the_same_in_claude_code_and_codex() -> None:
@@ -124,13 +70,6 @@ def test_a_command_in_the_background_runs_until_its_end_is_recorded() -> None:
     assert session.state.running == {}
 
 
-def test_a_task_of_the_background_that_was_stopped_has_ended() -> None:
-    session = Session()
-    session.bash("npm run dev", task="b1")
-    session.tool("KillShell", {"shell_id": "b1"})
-    assert session.state.running == {}
-
-
 def test_a_sub_agent_is_shown_by_the_end_of_its_report() -> None:
     session = Session()
     session.tool("Task", {"description": "Find harbours", "prompt": "…"}, "x" * 2_000 + "\nIn all: 12 harbours.")
@@ -149,14 +88,6 @@ def test_a_question_is_told_with_its_options_and_a_plan_with_its_text() -> None:
         ("question", "Which zone? (UTC / local)"),
         ("plan", "# Plan\n1. tide"),
     ]
-
-
-def test_another_tool_is_named_by_its_title_and_not_by_a_long_description() -> None:
-    session = Session()
-    session.tool("mcp__tickets__create_issue", {"description": "## Problem\nlong", "title": "Count the buoys"})
-    session.tool("Grep", {"pattern": "tide", "path": f"{BASE}/src"})
-    assert [step.object for step in session.steps] == ["Count the buoys", "tide in src"]
-    assert session.steps[1].looks
 
 
 # ---- to-dos ----
@@ -190,12 +121,6 @@ def test_tasks_are_followed_by_their_numbers_and_the_printed_list_holds_over_the
     )
 
 
-def test_the_to_dos_of_a_sub_agent_are_not_the_sessions() -> None:
-    session = Session()
-    session.tool("TodoWrite", {"todos": [{"content": "Read"}]}, agent="a1")
-    assert items(session) == []
-
-
 def test_a_step_comes_back_from_a_record_as_it_was() -> None:
     session = Session()
     session.bash("cd src && git add a.py && git commit -m x && pytest -k tide", "[rows 64274e0f] x\n1 passed in 0.1s")
@@ -203,33 +128,3 @@ def test_a_step_comes_back_from_a_record_as_it_was() -> None:
     assert step.git
     assert step.checks == ("pytest -k tide",)
     assert from_tree(to_tree(step)) == step
-
-
-def test_the_newest_call_keeps_more_of_what_it_printed_than_those_before_it() -> None:
-    log = Session()
-    for _ in range(2):
-        log.bash("make levels", "x" * 3_000)
-    assert [len(step.output) for step in log.steps] == [300, 2_000]
-
-
-def test_of_a_file_that_is_written_anew_the_comments_it_had_are_not_the_agents() -> None:
-    session = Session()
-    arguments = {"file_path": f"{BASE}/a.sh", "content": "# Pushes the logs of the session beside the push.\necho ok"}
-    session.tool("Write", arguments)
-    session.tool("Write", arguments, created=True)
-    assert [step.comments for step in session.steps] == [(), ("Pushes the logs of the session beside the push.",)]
-
-
-def test_a_call_that_the_client_dropped_for_another_one_is_no_step() -> None:
-    session = Session()
-    session.tool("Bash", {"command": "cat .git"}, "<tool_use_error>", failed=True, form="cancelled")
-    assert session.steps == []
-
-
-def test_what_only_tells_a_tool_something_is_no_comment() -> None:
-    session = Session()
-    words = (
-        "//nolint:gosec // the name is fixed, no user gives it\nx := 1\n// The name never comes from a user of ours."
-    )
-    session.tool("Edit", {"file_path": f"{BASE}/a.go", "old_string": "x", "new_string": words})
-    assert session.steps[0].comments == ("The name never comes from a user of ours.",)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import tracemalloc
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,8 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 import ralf
 from examples import examples
 from ralf.errors import DamagedTranscript
-from ralf.text.cleaning import OWN_OUTPUT
 from ralf.transcripts.events import START, Event, Position
 from ralf.transcripts.reader import Transcript, open_transcript
-
-SHARED = Path(__file__).parents[2] / "shared"
 
 TALK: list[dict[str, Any]] = [
     {"role": "system", "content": "You are good."},
@@ -86,14 +82,6 @@ def test_a_cut_array_gives_its_complete_messages_and_the_rest_later(tmp_path: Pa
         assert [(event.kind, event.text) for event in events + later] == [event[:2] for event in EVENTS]
 
 
-def test_a_message_that_opens_twice_and_closes_once_waits_at_each_reading(tmp_path: Path) -> None:
-    path = tmp_path / "broken.json"
-    path.write_text('[{"role": "user", "content": "Begin."}\n{{"role": "user", "content": "Never whole."}\n', "utf-8")
-    source = open_transcript(path)
-    assert [event.text for event in source.events()] == ["Begin."]
-    assert list(source.events(source.end)) == []
-
-
 def test_blocks_of_tools_inside_messages_are_calls_and_results(tmp_path: Path) -> None:
     talk = [
         {
@@ -140,25 +128,6 @@ def test_what_is_no_message_is_counted_and_named(tmp_path: Path) -> None:
     assert transcript.malformed == [2, 3, 6]
 
 
-def test_a_message_of_several_texts_is_one_and_has_its_records_id(tmp_path: Path) -> None:
-    content = [{"type": "text", "text": "one"}, {"type": "image"}, "two", {"type": "text", "text": f"{OWN_OUTPUT} -->"}]
-    _, events = read(tmp_path / "x", json.dumps([{"role": "user", "id": "m7", "content": content}]))
-    assert [(event.text, event.id) for event in events] == [("one\ntwo", "m7")]
-
-
-def test_words_beside_the_answer_of_a_tool_are_the_persons(tmp_path: Path) -> None:
-    content = [{"type": "tool_result", "tool_use_id": "u", "content": "ok"}, {"type": "text", "text": "and the tests"}]
-    _, events = read(tmp_path / "x", json.dumps([{"role": "user", "content": content}]))
-    assert brief(events) == [("result", "ok", ""), ("user", "and the tests", "")]
-
-
-def test_an_element_of_an_unknown_name_is_kept_and_counted_and_is_no_message(tmp_path: Path) -> None:
-    frame = "<later_frame>words <b>x</b></later_frame>"
-    transcript, events = read(tmp_path / "x", json.dumps([{"role": "user", "content": frame}]))
-    assert brief(events) == [("other", frame, "")]
-    assert transcript.skipped == {"unknown frame": 1}
-
-
 @pytest.mark.parametrize(
     ("content", "what"),
     [
@@ -176,35 +145,6 @@ def test_a_file_of_which_no_record_is_understood_is_refused_at_any_size(
         read(tmp_path / "x.json", content)
     with pytest.raises(DamagedTranscript):
         ralf.checkpoint("tides", tmp_path / "x.json", root=tmp_path)
-
-
-def test_a_checkpoint_counts_the_records_that_were_not_understood(tmp_path: Path) -> None:
-    talk = [*TALK, {"role": "alien", "content": "x"}, {"type": "tool_use"}]
-    (tmp_path / "talk.jsonl").write_text("".join(json.dumps(one) + "\n" for one in talk))
-    report = ralf.checkpoint("tides", tmp_path / "talk.jsonl", root=tmp_path)
-    assert report.skipped == {"system": 1, "unknown role": 1, "no role": 1}
-    assert any("1 no role, 1 unknown role" in warning for warning in report.warnings)
-
-
-def test_a_first_reading_without_a_message_is_not_told_as_nothing_new(tmp_path: Path) -> None:
-    path = tmp_path / "talk.jsonl"
-    path.write_text(json.dumps(TALK[0]) + "\n")
-    assert ralf.checkpoint("tides", path, root=tmp_path).blank
-    path.write_text("".join(json.dumps(one) + "\n" for one in TALK))
-    assert not ralf.checkpoint("tides", path, root=tmp_path).blank
-    assert not ralf.checkpoint("tides", path, root=tmp_path).blank
-    for content in ("", "[]", '[{"role": "us'):
-        path.write_text(content)
-        with pytest.raises(DamagedTranscript, match="no finished record"):
-            ralf.checkpoint("bays", path, root=tmp_path)
-        assert not ralf.checkpoint("bays", path, root=tmp_path, reason="session-end").checkpoints
-
-
-def test_what_ralf_printed_is_not_a_message(tmp_path: Path) -> None:
-    text = f"{OWN_OUTPUT} -->\nx"
-    talk = [{"role": role, "content": text} for role in ("user", "assistant", "tool")]
-    _, events = read(tmp_path / "x", json.dumps(talk))
-    assert brief(events) == [("result", "", "")]
 
 
 @pytest.mark.ci
@@ -260,51 +200,7 @@ def test_every_message_of_a_list_is_found_whatever_else_stands_in_it(
         assert [later.text for later in transcript.events(event.end)] == [later.text for later in events[number:]]
 
 
-def test_real_runs_of_an_agent_hold_one_request_each() -> None:
-    paths = sorted((SHARED / "data" / "transcripts").glob("*.traj"))
-    if not paths:
-        pytest.skip("the shared transcripts are not beside this checkout")
-    for path in paths:
-        events = list(open_transcript(path).events())
-        assert [event.kind for event in events].count("user") == 1
-        calls = [event for event in events if event.kind == "call"]
-        assert len(calls) > 5
-        assert all(event.input["command"] for event in calls if event.tool == "bash")
-
-
 # ---- commands in blocks, and what tells that one failed ----
-
-BLOCKS: list[dict[str, Any]] = [
-    {"role": "system", "content": "You can run bash."},
-    {"role": "user", "content": "Please solve this: the parser drops commas."},
-    {"role": "assistant", "content": "I look.\n\n```bash\ncat src/p.py\n```"},
-    {"role": "user", "content": "<returncode>0</returncode>\n<output>\nx = 1\n</output>"},
-    {"role": "assistant", "content": "Two.\n```bash\na\n```\n```bash\nb\n```"},
-    {"role": "user", "content": "Please always provide EXACTLY ONE action in triple backticks, found 2 actions."},
-    {"role": "assistant", "content": "I test.\n\n```mswea_bash_command\npytest -q\n```"},
-    {"role": "user", "content": "<exception>late</exception>\n<returncode>-1</returncode>\n<output>\nno\n</output>"},
-    {"role": "assistant", "content": "Done, see above."},
-    {"role": "user", "content": "<returncode>9</returncode> is what I see"},
-]
-
-
-@pytest.mark.parametrize("dump", [json.dumps, lambda talk: json.dumps({"info": {}, "messages": talk}, indent=2)])
-def test_the_answer_to_a_command_in_a_block_is_no_request(tmp_path: Path, dump: Callable[[Any], str]) -> None:
-    _, events = read(tmp_path / "mini.traj.json", dump(BLOCKS))
-    assert [event.text for event in events if event.kind == "user"] == [
-        "Please solve this: the parser drops commas.",
-        "<returncode>9</returncode> is what I see",
-    ]
-    assert [event.text for event in events if event.kind == "call"] == ["cat src/p.py", "pytest -q"]
-    results = [event for event in events if event.kind == "result"]
-    assert [(event.exit_status, event.failed) for event in results] == [(0, False), (-1, True)]
-    assert next(event.text for event in events if event.kind == "assistant") == "I look."
-
-
-def test_a_block_in_a_chat_without_such_answers_is_advice(tmp_path: Path) -> None:
-    talk = [{"role": "user", "content": "How do I list?"}, {"role": "assistant", "content": "Run:\n```bash\nls\n```"}]
-    _, events = read(tmp_path / "talk.json", json.dumps(talk))
-    assert [event.kind for event in events] == ["user", "assistant"]
 
 
 @pytest.mark.parametrize(
@@ -313,13 +209,9 @@ def test_a_block_in_a_chat_without_such_answers_is_advice(tmp_path: Path) -> Non
         ("<returncode>1</returncode>\n<output>\nx\n</output>", 1),
         ("exit code 1", 1),
         ("Exit code: 2\nno such file", 2),
-        ("x\n[Command finished with exit code 3]", 3),
         ("x\nProcess exited with code 4", 4),
-        ("Error: Command failed with exit code 127", 127),
-        ("x\n(exit code 0)", 0),
         ("The exit code 1 means that it failed", None),
         ("x\nexit code 5\ny", None),
-        ("status: 404", None),
     ],
 )
 def test_a_status_in_the_first_or_last_line_of_a_commands_answer_counts(
@@ -328,16 +220,3 @@ def test_a_status_in_the_first_or_last_line_of_a_commands_answer_counts(
     talk = [*TALK[:3], {"role": "tool", "tool_call_id": "c1", "content": content}]
     _, events = read(tmp_path / "talk.json", json.dumps(talk))
     assert (events[-1].exit_status, events[-1].failed) == (status, bool(status))
-
-
-def test_a_status_is_believed_of_commands_and_fields_and_not_of_a_shown_file(tmp_path: Path) -> None:
-    shown = {"id": "c1", "function": {"name": "view", "arguments": '{"command": "view", "path": "a"}'}}
-    talk: list[dict[str, Any]] = [
-        *TALK[:2],
-        {"role": "assistant", "content": None, "tool_calls": [shown]},
-        {"role": "tool", "tool_call_id": "c1", "content": "exit code 1"},
-        TALK[2],
-        {"role": "tool", "tool_call_id": "c1", "content": "no", "extra": {"returncode": 6}},
-    ]
-    _, events = read(tmp_path / "talk.json", json.dumps(talk))
-    assert [event.exit_status for event in events if event.kind == "result"] == [None, 6]

@@ -19,7 +19,6 @@ from test_transcripts_claude_code import (
     assistant,
     call,
     jsonl,
-    queued,
     read,
     result,
     user,
@@ -37,10 +36,6 @@ def said(folder: Path, *records: dict[str, Any]) -> list[Event]:
     return [event for event in read(folder, *records)[1] if event.kind == "user"]
 
 
-def attached(prompt: str, **more: object) -> dict[str, Any]:
-    return {"type": "attachment", "attachment": {"type": "queued_command", "prompt": prompt, **more}}
-
-
 def system(subtype: str, **more: object) -> dict[str, Any]:
     return {"type": "system", "subtype": subtype, "sessionId": "s1", **more}
 
@@ -51,23 +46,6 @@ SPOKEN = assistant({"type": "text", "text": "Done."})
 # ---- which records are the person's words ----
 
 
-def test_a_message_has_the_id_of_its_record_and_its_words_are_one_event(tmp_path: Path) -> None:
-    shown = [{"type": "text", "text": "<ide_opened_file>a.py</ide_opened_file>"}, {"type": "text", "text": "fix"}]
-    (event,) = said(tmp_path, user([*shown, {"type": "text", "text": "it"}], uuid="u1"))
-    assert (event.form, event.text, event.id) == ("", "fix\nit", "u1")
-
-
-def test_a_plan_begun_in_a_fresh_context_is_approved_by_the_person(tmp_path: Path) -> None:
-    record = user("Implement the following plan:\n\n# Pumps", planContent="# Pumps\n\n1. Drain", uuid="p1")
-    (event,) = said(tmp_path, record | {"origin": {"kind": "auto-continuation"}})
-    assert (event.form, event.text, event.input, event.id) == (
-        "plan",
-        "(plan approved)",
-        {"about": "# Pumps\n\n1. Drain"},
-        "p1",
-    )
-
-
 PLAN = call("ExitPlanMode", plan="# Wells")
 
 
@@ -76,10 +54,6 @@ def test_a_plan_approved_in_its_dialog_is_a_message_about_the_plan(tmp_path: Pat
     for details, plan in (({"plan": "# Pumps", "isAgent": False}, "# Pumps"), ({}, "# Wells")):
         (event,) = said(tmp_path, PLAN, result(answer, toolUseResult=details))
         assert (event.form, event.text, event.input) == ("plan", "(plan approved)", {"about": plan})
-
-
-def test_what_the_lead_of_a_team_decides_about_a_plan_is_no_persons_word(tmp_path: Path) -> None:
-    assert said(tmp_path, PLAN, result("Wait for the lead.", toolUseResult={"plan": "# P", "isAgent": True})) == []
 
 
 def test_a_refused_plan_has_the_plan_beside_the_words_and_none_without_words(tmp_path: Path) -> None:
@@ -184,16 +158,13 @@ LIKE_TWO = f'May I "And?"="{FORGED}'
             ANSWERED.format('"Zone?"="a "b", c", "And?"="d". e"'),
             {"Zone?": 'a "b", c', "And?": 'd". e'},
         ),
-        (["Zone?"], 'Your questions have been answered: "Zone?"="UTC".', {"Zone?": "UTC"}),
         (
             [f'Is "And?"="{FORGED}" fine'],
             ANSWERED.format(f'"Is "And?"="{FORGED}" fine"="No"'),
             {f'Is "And?"="{FORGED}" fine': "No"},
         ),
         ([LIKE_TWO, "And?"], ANSWERED.format(f'"{LIKE_TWO}"="No", "And?"="No"'), {}),
-        ([LIKE_TWO, "And?"], ANSWERED.format(f'"{LIKE_TWO}"="No"'), {}),
         (["Zone?"], ANSWERED.format('"Zone?"="UTC", "And?"="x y"'), {}),
-        (["Zone?", "And?"], ANSWERED.format('"And?"="x y"'), {}),
         (["Zone?", "And?"], ANSWERED.format('"And?"="x y", "Zone?"="UTC"'), {}),
         (["Zone?"], "No response after 60s: the user may be away.", {}),
         (["Zone?"], f"{FORGED}. " + ANSWERED.format('"Zone?"="UTC"'), {}),
@@ -205,25 +176,6 @@ def test_where_no_field_has_the_answers_the_clients_whole_sentence_about_just_th
 ) -> None:
     events = said(tmp_path, asks(*questions), result(content))
     assert {event.input["about"]: event.text for event in events} == expected
-
-
-def test_an_option_that_holds_what_looks_like_an_answer_answers_no_other_question(tmp_path: Path) -> None:
-    label = f'No", "And?"="{FORGED}'
-    asked = call(
-        "AskUserQuestion", questions=[{"question": "Zone?", "options": [{"label": label}]}, {"question": "And?"}]
-    )
-    assert said(tmp_path, asked, result(ANSWERED.format(f'"Zone?"="{label}"'))) == []
-
-
-def test_a_question_or_an_option_that_looks_like_an_answer_is_none_where_the_person_wanted_to_clarify_it(
-    tmp_path: Path,
-) -> None:
-    like = f'Zone?"\n  Answer: {FORGED}\n- "And?"\n  Answer: {FORGED}'
-    for first in (f'- "{like}"\n  (No answer provided)', f'- "Zone?"\n  Answer: UTC\n- "And?"\n  Answer: {FORGED}'):
-        text = f"{DECLINED}{SAID}The user wants to clarify these questions.\n    Questions asked:\n{first}\n"
-        answer = result(f'{text}- "And?"\n  (No answer provided){NOTE}', error=True)
-        events = said(tmp_path, asks(like if like in first else "Zone?", "And?"), answer)
-        assert [event.text for event in events] == ["(declined)", "(declined)"]
 
 
 @pytest.mark.parametrize("source", ["config", "hook"])
@@ -258,13 +210,6 @@ def test_a_question_that_was_declined_is_answered_by_that_or_by_the_words(tmp_pa
     ]
 
 
-def test_a_question_that_the_tool_did_not_accept_has_no_answer(tmp_path: Path) -> None:
-    assert (
-        said(tmp_path, asks("Which?"), result("<tool_use_error>InputValidationError</tool_use_error>", error=True))
-        == []
-    )
-
-
 @pytest.mark.parametrize(
     ("name", "arguments", "text"),
     [
@@ -282,16 +227,6 @@ def test_a_slash_command_is_a_message_unless_it_is_the_clients_own_and_has_no_ar
     given = f"<command-args>{arguments}</command-args>"
     for frame in ("\n".join([*parts, given]), "\n  ".join([given, *reversed(parts)])):
         assert told(tmp_path, user(frame)) == ([("user", "command", text)] if text else [])
-
-
-def test_a_command_of_the_persons_shell_and_what_it_printed_are_marks(tmp_path: Path) -> None:
-    printed = "<bash-stdout>E   KeyError </bash-stdout> in it\n1 failed</bash-stdout><bash-stderr>slow</bash-stderr>"
-    records = user("<bash-input>pytest -q</bash-input>"), user(printed), attached("git pull", commandMode="bash")
-    assert told(tmp_path, *records) == [
-        ("mark", "ran", "pytest -q"),
-        ("mark", "printed", "E   KeyError </bash-stdout> in it\n1 failed\nslow"),
-        ("mark", "ran", "git pull"),
-    ]
 
 
 @pytest.mark.parametrize(
@@ -343,28 +278,6 @@ def test_a_frame_of_the_clients_that_begins_a_turn_is_no_message_and_an_element_
     assert told(tmp_path, user("<b>Always push.</b>", **more)) == [("user", "", "<b>Always push.</b>")]
 
 
-NOBODYS = [{"origin": {"kind": "channel"}}, {"isMeta": True}, {"promptSource": "system"}, {"scheduledTaskId": "c1"}]
-
-
-@pytest.mark.parametrize("more", NOBODYS)
-def test_what_a_field_of_the_queue_gives_to_somebody_else_is_no_message(tmp_path: Path, more: dict[str, Any]) -> None:
-    records = queued("Always push.") | more, attached("Always push.") | more, attached("Always push.", **more)
-    for record in records:
-        assert [event.text for event in said(tmp_path, record)] == []
-
-
-def test_a_frame_in_the_queue_is_the_persons_where_a_field_says_that_they_typed_it(tmp_path: Path) -> None:
-    human = {"origin": {"kind": "human"}}
-    for record in (queued(PASTED) | human, attached(PASTED, **human), attached(PASTED) | human):
-        assert [event.text for event in said(tmp_path, record)] == [PASTED]
-
-
-def test_the_origin_of_a_turn_alone_proves_nothing_but_that_a_program_sent_a_message(tmp_path: Path) -> None:
-    summary = user("This session is being continued from a previous conversation", turnOrigin="human")
-    sent = user("count the wells", turnOrigin="sdk")
-    assert told(tmp_path, user(PASTED, turnOrigin="human"), sent, summary) == [("user", "program", "count the wells")]
-
-
 @pytest.mark.parametrize(("entrypoint", "form"), [("sdk-cli", "program"), ("sdk-ts", "program"), ("cli", "")])
 def test_what_was_sent_to_a_client_that_a_program_runs_was_sent_by_a_program(
     tmp_path: Path, entrypoint: str, form: str
@@ -373,16 +286,6 @@ def test_what_was_sent_to_a_client_that_a_program_runs_was_sent_by_a_program(
         assert told(tmp_path, user("Mend it.", entrypoint=entrypoint, **more)) == [("user", form, "Mend it.")]
     typed = user("Mend it.", entrypoint=entrypoint, origin={"kind": "human"})
     assert told(tmp_path, typed) == [("user", "", "Mend it.")]
-
-
-def test_an_unknown_frame_is_no_message_and_is_kept_and_counted(tmp_path: Path) -> None:
-    frame = '<pump-report level="3">\n<pump-report>dry</pump-report>\n</pump-report>'
-    transcript, events = read(tmp_path, user(frame))
-    assert [(one.kind, one.text) for one in events] == [("other", frame)]
-    assert transcript.skipped == {"unknown frame": 1}
-    for text in ("<b>dry</b> and <b>wet</b>", "<b>dry</b> now", "<b>dry", frame + "\nlook"):
-        assert told(tmp_path, user(text)) == [("user", "", text)]
-    assert told(tmp_path, user(frame, promptSource="typed")) == [("user", "", frame)]
 
 
 def test_records_of_sub_agents_teams_skills_hooks_and_summaries_are_no_messages(tmp_path: Path) -> None:
@@ -401,27 +304,6 @@ def test_records_of_sub_agents_teams_skills_hooks_and_summaries_are_no_messages(
 # ---- the queue ----
 
 
-def test_a_notice_in_the_queue_takes_its_place_in_the_order(tmp_path: Path) -> None:
-    notice = "<task-notification>\n<task-id>b1</task-id>\n<status>completed</status>\n</task-notification>"
-    records = queued(notice), queued("/skills"), queued("merge"), queued(None, "remove"), queued("merge", "remove")
-    marks = [(form, text[:19]) for kind, form, text in told(tmp_path, *records) if kind == "mark"]
-    assert marks == [("noticed", "<task-notification>"), ("noticed", "/skills"), ("handed", ""), ("handed", "merge")]
-    # the notice has left the queue first: what was typed is still there, and arrives as what it is
-    records = queued(notice), queued("merge"), queued(None, "dequeue"), queued(None, "dequeue"), user("merge")
-    assert [form for _, form, _ in told(tmp_path, *records)] == ["noticed", "queued", "sent", "sent"]
-
-
-def test_what_was_queued_and_handed_over_by_an_attachment_alone_is_queued_and_handed(tmp_path: Path) -> None:
-    assert told(tmp_path, attached("also b", commandMode="prompt")) == [
-        ("user", "queued", "also b"),
-        ("mark", "handed", "also b"),
-    ]
-    assert told(tmp_path, queued("also b"), queued(None, "remove"), attached("also b")) == [
-        ("user", "queued", "also b"),
-        ("mark", "handed", ""),
-    ]
-
-
 # ---- marks ----
 
 
@@ -430,51 +312,6 @@ def test_an_interruption_is_a_mark(tmp_path: Path, text: str) -> None:
     assert told(tmp_path, user("commit this"), user([{"type": "text", "text": text}])) == [
         ("user", "", "commit this"),
         ("mark", "interrupted", ""),
-    ]
-
-
-def test_the_end_of_a_turn_is_a_mark(tmp_path: Path) -> None:
-    ends = assistant({"type": "text", "text": "Done."})
-    ends["message"]["stop_reason"] = "end_turn"
-    for record in (ends, system("turn_duration", durationMs=9), system("stop_hook_summary", hookCount=1)):
-        assert told(tmp_path, record) == [("mark", "ended", "")]
-    assert told(tmp_path, system("api_error", retryAttempt=1), system("away_summary", content="user")) == []
-
-
-def test_a_failure_of_the_service_is_a_mark_with_its_words(tmp_path: Path) -> None:
-    failed = assistant({"type": "text", "text": "You've hit your limit"}, model="<synthetic>", isApiErrorMessage=True)
-    assert told(tmp_path, failed) == [("mark", "stopped", "You've hit your limit")]
-
-
-def test_titles_and_pull_requests_are_marks(tmp_path: Path) -> None:
-    records = (
-        user("look", uuid="u1"),
-        {"type": "ai-title", "aiTitle": "Mend the pump", "sessionId": "s1"},
-        {"type": "custom-title", "customTitle": "Wells", "sessionId": "s1"},
-        {"type": "summary", "summary": "Pump mended", "leafUuid": "u1"},
-        {"type": "pr-link", "sessionId": "s1", "prNumber": 185, "prUrl": "https://example.com/pull/185"},
-    )
-    assert told(tmp_path, *records)[1:] == [
-        ("mark", "titled", "Mend the pump"),
-        ("mark", "titled", "Wells"),
-        ("mark", "titled", "Pump mended"),
-        ("mark", "requested", "185"),
-    ]
-
-
-def test_no_mark_parts_a_compaction_from_its_summary(tmp_path: Path) -> None:
-    title = {"type": "custom-title", "customTitle": "Wells", "sessionId": "s1"}
-    summary = user("This session is being continued from", isCompactSummary=True)
-    path = tmp_path / "s.jsonl"
-    path.write_text(jsonl(user("one"), queued("two"), BOUNDARY, title, queued(None, "remove"), summary, user("three")))
-    events = in_parts(path)
-    assert [(event.kind, event.form, event.text) for event in events] == [
-        ("user", "", "one"),
-        ("user", "queued", "two"),
-        ("compaction", "", "This session is being continued from"),
-        ("mark", "titled", "Wells"),
-        ("mark", "handed", ""),
-        ("user", "", "three"),
     ]
 
 
@@ -570,55 +407,6 @@ def test_a_chain_that_is_broken_or_goes_through_a_compaction_makes_no_rewinding(
     assert parents(in_parts(thread.write(tmp_path))) == {"one": "", "two": summary, "three": "", "four": ""}
 
 
-def test_what_is_said_after_the_service_failed_takes_the_place_of_nothing(tmp_path: Path) -> None:
-    failure = assistant({"type": "text", "text": "Overloaded"}, isApiErrorMessage=True)
-    thread = Thread()
-    thread.add(user("one"))
-    answer = thread.add(SPOKEN)
-    two = thread.add(user("two"))
-    failed = thread.add(failure)
-    thread.add(user("three"), after=failed)
-    thread.add(failure)
-    thread.add(user("four"), after=failed)
-    assert parents(in_parts(thread.write(tmp_path))) == {"one": "", "two": answer, "three": "", "four": ""}
-    thread = Thread()
-    thread.add(user("one"))
-    answer = thread.add(SPOKEN)
-    two = thread.add(user("two"))
-    thread.add(failure)
-    thread.add(user("two again"), after=answer)
-    assert parents(in_parts(thread.write(tmp_path))) == {"one": "", "two": answer, "two again": two}
-
-
-def test_words_beside_a_result_answers_and_refusals_take_the_place_of_nothing(tmp_path: Path) -> None:
-    thread = Thread()
-    thread.add(user("one"))
-    asked = thread.add(asks("Which zone?"))
-    thread.add(result("", toolUseResult={"answers": {"Which zone?": "UTC"}}))
-    record = result("out")
-    record["message"]["content"].append({"type": "text", "text": "wrong branch"})
-    thread.add(record, after=asked)
-    thread.add(attached("also b"), after=asked)
-    assert parents(in_parts(thread.write(tmp_path))) == {"one": "", "UTC": "", "wrong branch": "", "also b": ""}
-
-
-@pytest.mark.parametrize("far", [False, True])
-def test_a_record_that_is_copied_within_the_file_is_one_record(tmp_path: Path, far: bool) -> None:
-    thread = Thread()
-    thread.add(user("one"))
-    thread.add(call("Bash", command="make"))
-    thread.add(result("made"))
-    copies = list(thread.records)
-    if far:
-        thread.filler()
-    thread.add(user("two"))
-    thread.records.extend(copies)
-    thread.add(user("one"))
-    events = in_parts(thread.write(tmp_path))
-    kept = [(one.kind, one.text) for one in events if one.kind != "thinking"]
-    assert kept == [("user", "one"), ("call", "make"), ("result", "made"), ("user", "two"), ("user", "one")]
-
-
 @pytest.mark.parametrize("far", [False, True])
 def test_a_record_of_rewinding_names_the_message_that_is_the_first_taken_back(tmp_path: Path, far: bool) -> None:
     thread = Thread()
@@ -635,21 +423,3 @@ def test_a_record_of_rewinding_names_the_message_that_is_the_first_taken_back(tm
     thread.records += [{**marks, "leafUuid": kept}, {**marks, "leafUuid": last}, {**marks, "leafUuid": "missing"}]
     events = in_parts(thread.write(tmp_path))
     assert [one.input for one in events if one.form == "rewound"] == [{"to": two}, {"to": two}]
-
-
-def test_a_message_that_had_been_queued_is_named_by_a_record_of_rewinding(tmp_path: Path) -> None:
-    thread = Thread()
-    thread.add(user("one"))
-    kept = thread.add(SPOKEN)
-    thread.records += [queued("two") | {"timestamp": "2026-01-01T00:00:03Z"}, queued(None, "dequeue")]
-    thread.add(user("two"))
-    thread.records += [{"type": "last-prompt", "leafUuid": kept, "rewound": True, "sessionId": "s1"}]
-    events = in_parts(thread.write(tmp_path))
-    (two,) = [one for one in events if one.text == "two"]
-    assert [one.input for one in events if one.form == "rewound"] == [{"to": two.id}]
-
-
-def test_lines_that_begin_with_zero_bytes_are_read(tmp_path: Path) -> None:
-    path = tmp_path / "s.jsonl"
-    path.write_bytes(jsonl(user("one")).encode() + b"\0\0\0" + jsonl(user("two")).encode())
-    assert [event.text for event in open_transcript(path).events()] == ["one", "two"]

@@ -15,9 +15,6 @@ import rollouts as r
 import storekit
 from examples import examples
 from factskit import Extracted, extract
-from ralf.checkpointing.due import BudgetWatcher
-from ralf.config import Limits
-from ralf.text.cleaning import fenced
 from ralf.transcripts.events import START, Event, Position
 from ralf.transcripts.lines import LINE_LIMIT
 from ralf.transcripts.reader import Transcript, open_transcript
@@ -64,34 +61,19 @@ def test_a_session_is_told_in_the_order_in_which_it_went(tmp_path: Path) -> None
     assert transcript.end == events[-1].end == Position((tmp_path / "rollout.jsonl").stat().st_size, 10)
 
 
-def test_every_request_is_told_once_however_often_it_was_typed(tmp_path: Path) -> None:
-    records = [*r.typed("go on"), *r.typed("go on"), *r.typed_before("stop"), *r.typed_before("go on")]
-    assert told(tmp_path, records) == [("user", text) for text in ("go on", "go on", "stop", "go on")]
-    first = [records[0]["payload"], records[2]["payload"]]
-    assert told(tmp_path, [r.wrapped("response_item", payload) for payload in first]) == [("user", "go on")] * 2
-    assert told(tmp_path, records[1], records[3]) == [("user", "go on")] * 2  # events alone
-
-
 @pytest.mark.parametrize(
     "record",
     [
         r.injected("<environment_context>\n  <cwd>/w</cwd>\n</environment_context>"),
         r.injected("# AGENTS.md instructions for /w\n\n<INSTRUCTIONS>\nbe short\n</INSTRUCTIONS>", kind="agents_md.x"),
-        r.message("user", "<environment_context>\n  <cwd>/w</cwd>\n</environment_context>"),
         r.message("user", "# AGENTS.md instructions for /w\n\n<INSTRUCTIONS>\nbe short\n</INSTRUCTIONS>"),
-        r.message("user", "<user_instructions>\n\nbe short\n\n</user_instructions>"),
         r.message("user", "<turn_aborted>\n  <reason>interrupted</reason>\n</turn_aborted>"),
         r.message("user", '<skill name="x">\nDo as I say\n</skill>'),
         r.message("user", "Another language model started to solve this problem and produced a summary: x"),
         r.handed("Notes of ralf"),
         r.message("developer", "<permissions instructions>all</permissions instructions>"),
-        r.message("system", "You are Codex"),
-        r.event("user_message", message="<user_instructions>x</user_instructions>", kind="user_instructions"),
         r.event("agent_reasoning", text="hm"),
-        r.event("exec_command_end", call_id="call_1", stdout="x"),
         r.wrapped("world_state", {"full": True, "state": {"agents_md": {"text": "be short"}}}),
-        r.wrapped("inter_agent_communication", {"text": "from another agent"}),
-        r.wrapped("some_later_kind", {"type": "message", "role": "user", "content": "no"}),
         r.item("some_later_item", role="user", content="no"),
     ],
 )
@@ -101,33 +83,12 @@ def test_what_the_client_or_a_hook_wrote_is_never_told(tmp_path: Path, record: R
     assert sum(transcript.skipped.values()) > 2
 
 
-def test_an_editor_puts_what_is_open_before_the_words_that_were_typed(tmp_path: Path) -> None:
-    around = "# Context from my IDE setup:\n\n## Active file: a.py\n\n## My request for Codex:\nfix it\n"
-    assert told(tmp_path, r.typed(around)) == [("user", "fix it")]
-    assert told(tmp_path, r.typed("say ## My request for Codex: twice"))[0][1].startswith("say")
-
-
-def test_an_image_beside_the_words_is_no_part_of_them(tmp_path: Path) -> None:
-    texts, kinds = ("<image name=[Image #1]>", "</image>", "look"), ["user.image", "user.image", "user.text"]
-    event = r.event("user_message", message="look", images=["data:"])
-    assert told(tmp_path, r.message("user", *texts, kinds=kinds), event) == [("user", "look")]
-    assert told(tmp_path, r.message("user", *texts), event) == [("user", "look")]
-
-
-def test_what_ralf_handed_over_is_nobodys_words(tmp_path: Path) -> None:
-    own = fenced("Goal: build it")
-    records = [r.typed(f"{own}\ngo on"), r.agent(own), r.call("exec_command", {"cmd": "ralf show"}), r.ran(own)]
-    assert told(tmp_path, *records) == [("user", "go on"), ("call", "ralf show"), ("result", "")]
-
-
 @pytest.mark.parametrize(
     ("text", "status", "words"),
     [
         ("Wall time: 0.1 seconds\nProcess exited with code 3\nOutput:\nno such file\n", 3, "no such file\n"),
-        ("Exit code: 2\nWall time: 0.1 seconds\nTotal output lines: 9\nOutput:\nno\n", 2, "no\n"),
         (json.dumps({"output": "no\n", "metadata": {"exit_code": 127, "duration_seconds": 0.1}}), 127, "no\n"),
         ("Wall time: 0 seconds\nOutput:\nExit code: 1\nWall time: 0 seconds\nOutput:\nbad patch\n", 1, "bad patch\n"),
-        ([{"text": "Script completed\nOutput:\n"}, {"text": "Process exited with code 1\n1 failed"}], 1, "1 failed"),
         ("exec_command failed for `x`: not found", None, "exec_command failed for `x`: not found"),
         ({"content": "no", "success": False}, None, "no"),
     ],
@@ -148,13 +109,6 @@ def test_a_call_that_was_rejected_is_no_command_that_failed(tmp_path: Path, text
     records = [r.call("exec_command", {"cmd": "rm -rf /"}), r.output(text)]
     assert read(tmp_path, *records)[1][-1].refused
     assert facts(tmp_path, *records).facts.commands == ()
-
-
-def test_a_check_that_a_rule_denied_has_not_failed(tmp_path: Path) -> None:
-    denied = r"""exec_command failed: CreateProcess { message: "Rejected(\"`bash -lc 'pytest'` rejected: no\")" }"""
-    records = [r.call("exec_command", {"cmd": "pytest"}), r.output(denied)]
-    assert read(tmp_path, *records)[1][-1].refused
-    assert facts(tmp_path, *records).facts.tests == ()
 
 
 def test_commands_are_read_as_lists_as_texts_and_as_the_models_own_shell(tmp_path: Path) -> None:
@@ -242,19 +196,6 @@ def test_the_only_command_of_a_script_has_what_the_script_printed(tmp_path: Path
         assert (events[-1].text, events[-1].exit_status) == ("1 failed", status)
 
 
-def test_of_several_commands_of_a_script_each_has_its_own_result(tmp_path: Path) -> None:
-    script = (
-        "for (const r of [await tools.exec_command({cmd:'a'}), await tools.exec_command({cmd:'b'})]) text(r.output)"
-    )
-    texts = ["Script completed\nOutput:\n", "Process exited with code 0\none", "Process exited with code 2\ntwo"]
-    call = r.custom("exec", script)
-    output = r.output([{"type": "input_text", "text": text} for text in texts], of="custom_tool_call_output")
-    found = facts(tmp_path, call, output)
-    assert [(fact.command, fact.status) for fact in found.facts.commands] == [("a", "passed"), ("b", "failed")]
-    fewer = r.output([{"type": "input_text", "text": text} for text in texts[:2]], of="custom_tool_call_output")
-    assert facts(tmp_path, call, fewer).facts.commands == ()
-
-
 def test_a_command_in_the_background_ends_when_its_process_does(tmp_path: Path) -> None:
     start = r.call("exec_command", {"cmd": "make test", "yield_time_ms": 250})
     running = r.output("Wall time: 0.2 seconds\nProcess running with session ID 71\nOutput:\ncollecting\n")
@@ -275,22 +216,6 @@ def test_a_command_in_the_background_ends_when_its_process_does(tmp_path: Path) 
         assert [fact.command for fact in found.facts.errors] == ["make test"]
     stopped = r.completed("CommandExecution", "call_1", exit_code=-1, status="failed", aggregated_output="")
     assert facts(tmp_path, start, running, stopped).facts.commands == ()
-
-
-def test_a_plan_its_steps_and_a_commit_are_taken(tmp_path: Path) -> None:
-    plan = [{"step": "Write", "status": "completed"}, {"step": "Test", "status": "in_progress"}, {"step": "Ship"}]
-    found = facts(
-        tmp_path,
-        [r.call("update_plan", {"explanation": "so far", "plan": plan}), r.output("Plan updated")],
-        [r.call("exec_command", {"cmd": "git commit -m Done"}, "call_2"), r.ran("[main 1a2b3c4] Done\n", 0, "call_2")],
-    )
-    assert [(todo.content, todo.status) for todo in found.work.todos] == [
-        ("Write", "completed"),
-        ("Test", "in_progress"),
-        ("Ship", "pending"),
-    ]
-    assert (found.work.plan_step, found.work.total_steps) == (2, 3)
-    assert [(fact.commit, fact.message) for fact in found.facts.commits] == [("1a2b3c4", "Done")]
 
 
 DB = {"id": "db", "question": "Which one?", "options": [{"label": "SQLite", "description": "x"}, {"label": "Postgres"}]}
@@ -317,15 +242,6 @@ def test_a_question_that_the_person_closed_is_declined(tmp_path: Path, output: s
     assert (answer.text, answer.form, answer.input["about"]) == ("(declined)", "answer", "Which one?")
 
 
-def test_a_secret_answer_is_nobodys_and_a_broken_one_is_none(tmp_path: Path) -> None:
-    secret = {"id": "pw", "question": "Password?", "isSecret": True}
-    ask = r.call("request_user_input", {"questions": [DB, secret]})
-    given = {"answers": {"db": {"answers": ["SQLite"]}, "pw": {"answers": ["hunter2"]}}}
-    assert "hunter2" not in str(told(tmp_path, ask, r.output(json.dumps(given))))
-    for broken in ("", "{", "[]", '{"answers": 3}', '{"answers": {"db": 3}}'):
-        assert told(tmp_path, ask, r.output(broken))[-1] == ("result", broken)
-
-
 def test_the_summary_of_a_compaction_is_told_as_nothing_else(tmp_path: Path) -> None:
     summary = r.message("assistant", "We did one and two")
     records = [*r.agent("two"), r.counted(240_060), summary, r.counted(1_020), r.compacted("We did one and two")]
@@ -349,33 +265,6 @@ def test_the_summary_of_a_compaction_is_told_as_nothing_else(tmp_path: Path) -> 
     assert transcript.session == torn.session == r.SESSION
 
 
-@pytest.mark.parametrize(
-    "after", [r.call("exec_command", {"cmd": "ls"}), r.event("task_complete"), r.typed("more"), r.compacted("else")]
-)
-def test_a_message_that_was_not_announced_is_told_as_soon_as_it_is_no_summary(
-    tmp_path: Path, after: Record | list[Record]
-) -> None:
-    said = r.message("assistant", "It is done")
-    assert told(tmp_path, said, r.counted(10)) == []
-    assert told(tmp_path, said, r.counted(10), after)[0] == ("assistant", "It is done")
-    late = r.event("agent_message", message="It is done")
-    assert told(tmp_path, said, late, r.counted(10)) == [("assistant", "It is done")]
-
-
-def test_an_answer_of_a_phase_of_the_turn_is_no_summary_and_does_not_wait(tmp_path: Path) -> None:
-    final = r.item(
-        "message", role="assistant", content=[{"type": "output_text", "text": "Done."}], phase="final_answer"
-    )
-    assert told(tmp_path, r.message("user", "go"), final) == [("user", "go"), ("assistant", "Done.")]
-
-
-def test_of_two_messages_that_were_not_announced_the_first_is_told_once(tmp_path: Path) -> None:
-    transcript, events = read(tmp_path, r.message("assistant", "one"), r.message("assistant", "two"))
-    assert [event.text for event in events] == ["one"]
-    assert transcript.end == events[-1].end
-    assert list(transcript.events(transcript.end)) == []
-
-
 def test_the_first_versions_wrote_items_without_a_wrapper(tmp_path: Path) -> None:
     head = {"id": r.SESSION, "timestamp": r.WHEN, "instructions": None, "git": {"branch": "feature/x"}}
     shell = r.call("shell", {"command": ["bash", "-lc", "ls"]})
@@ -397,19 +286,6 @@ def test_the_first_versions_wrote_items_without_a_wrapper(tmp_path: Path) -> Non
     assert events[2].exit_status == 1 and {event.cwd for event in events} == {"/w"}
 
 
-def test_the_window_and_its_size_reach_the_watcher(tmp_path: Path) -> None:
-    watcher = BudgetWatcher(Limits(pressure=0.6))
-    started = r.event("task_started", turn_id="t", model_context_window=1_000)
-    used = r.wrapped("token_usage_record", {"usage": {"input_tokens": 590, "output_tokens": 20, "total_tokens": 610}})
-    reasons = [
-        watcher.see(event, len(event.text)) for event in read(tmp_path, started, r.typed("go"), used, r.agent("a"))[1]
-    ]
-    assert reasons == [None, None, "pressure", None]
-    assert (watcher.window, watcher.pressure) == (1_000, 0.61)
-    empty = r.event("token_count", info=None, rate_limits={})
-    assert [event.window for event in read(tmp_path, empty, r.counted(5, None))[1]] == [5]
-
-
 def test_a_line_that_is_too_long_is_told_by_its_ends_and_a_bad_one_is_counted(tmp_path: Path) -> None:
     path = r.write(tmp_path / "r.jsonl", r.meta(), r.turn(), r.typed("go"), r.call("exec_command", {"cmd": "cat x"}))
     with path.open("a") as file:
@@ -423,15 +299,6 @@ def test_a_line_that_is_too_long_is_told_by_its_ends_and_a_bad_one_is_counted(tm
     assert events[2].cut > LINE_LIMIT // 2
     assert transcript.skipped["oversized"] == transcript.skipped["malformed"] == transcript.skipped["unfinished"] == 1
     assert transcript.malformed == [6] and transcript.end == events[-1].end
-
-
-def test_a_last_line_without_its_end_is_taken_when_it_is_whole(tmp_path: Path) -> None:
-    path = r.write(tmp_path / "r.jsonl", r.meta(), r.typed("go")[0])
-    path.write_text(path.read_text().removesuffix("\n"))
-    transcript = open_transcript(path)
-    assert [event.text for event in transcript.events()] == ["go"]
-    r.write(path, r.meta(), r.typed("go"), r.agent("yes"))
-    assert [event.text for event in transcript.events(transcript.end)] == ["yes"]
 
 
 # ---- which words are the person's, and what the client recorded besides ----
@@ -460,18 +327,6 @@ def test_without_such_events_a_message_is_a_persons_but_for_the_clients_own_text
     kinds = r.item("message", role="user", content="later", content_item_kinds=["user.text"])
     other = r.item("message", role="user", content="no", content_item_kinds=["hooks.additional_context"])
     assert people(tmp_path, kinds, other) == ["later"]
-
-
-def test_a_message_has_the_id_of_its_record(tmp_path: Path) -> None:
-    by_item = read(tmp_path, r.typed("go"), r.completed("UserMessage", "u2", content=[{"type": "Text", "text": "on"}]))
-    assert [event.id for event in by_item[1]] == ["m", "u2"]
-
-
-def test_an_element_of_an_unknown_name_is_kept_and_counted_and_is_no_message(tmp_path: Path) -> None:
-    transcript, events = read(tmp_path, r.message("user", "<later_frame a='1'>\nwords <b>x</b>\n</later_frame>"))
-    assert [(event.kind, event.text[:12]) for event in events] == [("other", "<later_frame")]
-    assert transcript.skipped["unknown frame"] == 1
-    assert people(tmp_path, r.message("user", "<b>not</b> one <b>element</b>")) == ["<b>not</b> one <b>element</b>"]
 
 
 @pytest.mark.parametrize("source", [{"subagent": {"thread_spawn": {"parent_thread_id": "x", "depth": 1}}}, "mcp"])
@@ -505,10 +360,7 @@ def test_a_command_that_the_person_ran_is_told_once_with_what_it_printed(tmp_pat
     [
         (r.event("task_complete", turn_id="t"), ("ended", "", {})),
         (r.event("turn_aborted", reason="interrupted"), ("interrupted", "interrupted", {})),
-        (r.event("turn_aborted", reason="replaced"), ("interrupted", "replaced", {})),
-        (r.event("turn_aborted"), ("interrupted", "", {})),
         (r.event("turn_aborted", reason="budget_limited"), ("stopped", "budget_limited", {})),
-        (r.event("turn_aborted", reason="review_ended"), ("ended", "", {})),
         (r.event("thread_rolled_back", num_turns=2), ("rewound", "", {"turns": 2})),
         (r.event("error", message="You have hit your usage limit."), ("stopped", "You have hit your usage limit.", {})),
     ],
@@ -584,17 +436,6 @@ def test_reading_in_pieces_tells_what_reading_at_once_tells(
         assert list(open_transcript(whole).events(event.end)) == rest
 
 
-@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(_moves(), max_size=12))
-def test_every_typed_text_is_a_request_as_often_as_it_was_typed(tmp_path: Path, moves: list[list[Record]]) -> None:
-    wanted = [
-        record["payload"]["content"][0]["text"]
-        for record in r.flat(*moves)
-        if record["payload"].get("role") == "user" and "<environment" not in str(record) and "<user_" not in str(record)
-    ]
-    assert [text for kind, text in told(tmp_path, *moves) if kind == "user"] == wanted
-
-
 def test_a_rollout_becomes_a_checkpoint_once_and_all_of_it_is_found(tmp_path: Path) -> None:
     choice = "Decision: use SQLite instead of Postgres, because one file needs no server."
     path = r.write(
@@ -622,15 +463,3 @@ def test_a_rollout_becomes_a_checkpoint_once_and_all_of_it_is_found(tmp_path: Pa
     before = storekit.kept_bytes(tmp_path)
     assert ralf.checkpoint("tides", path, root=tmp_path).checkpoints == ()
     assert storekit.kept_bytes(tmp_path) == before
-
-
-def test_the_rollout_of_a_real_session_is_read_whole() -> None:
-    path = storekit.SOURCE.parent / "shared" / "data" / "transcripts" / "codex-0.169.0-autocompact-rollout.jsonl"
-    if not path.exists():
-        pytest.skip(f"no rollout at {path}")
-    events = [(event.kind, event.text.strip()) for event in open_transcript(path).events() if event.kind != "other"]
-    assert [text for kind, text in events if kind == "user"] == ["go"]
-    assert [text for kind, text in events if kind == "assistant"] == ["one", "two", "three", "Finished."]
-    assert [text for kind, text in events if kind == "result"] == ["one", "two", "three"]
-    assert [text.split("\n")[-1] for kind, text in events if kind == "compaction"] == ["FAKE-CODEX-SUMMARY"]
-    assert "MARKER" not in str(events)

@@ -147,99 +147,6 @@ def test_a_value_of_any_other_type_costs_its_own_record_alone(tmp_path: Path, ma
         assert (texts[0], texts[-1]) == ("before", "after"), odd
 
 
-def _gemini_document(*messages: Record) -> Record:
-    return {**g.META, "messages": [g.said("before", id_="n1"), *messages, g.said("after", id_="n2")]}
-
-
-def _export(*messages: Record) -> Record:
-    def text(said: str) -> Record:
-        info = {"id": f"msg_{said}", "role": "assistant", "time": {"created": o.WHEN}, "finish": "tool-calls"}
-        return {"info": info, "parts": [{"type": "text", "text": said}]}
-
-    for number, message in enumerate(messages):
-        if isinstance(message["info"], dict) and message["info"].get("id") == _INFO["id"]:
-            message["info"]["id"] = f"msg_{number}"
-    return {"info": {"id": o.SESSION, "title": "T"}, "messages": [text("before"), *messages, text("after")]}
-
-
-_STATE = {"status": "completed", "input": _ASKED, "output": "x", "metadata": {"answers": [["Chart"]], "exit": 0}}
-_PARTS = [
-    *({"type": "text", "text": "go", "synthetic": False}, {"type": "compaction", "overflow": True}),
-    {"type": "tool", "id": "prt_1", "tool": "question", "state": {**_STATE, "time": {"start": 1, "end": 2}}},
-]
-_INFO = {
-    "id": "msg_2",
-    "time": {"created": o.WHEN},
-    "tokens": o.TOKENS,
-    "error": {"name": "E", "data": {"message": "m"}},
-}
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize(
-    ("document", "messages"),
-    [
-        (_gemini_document, [record for record in GEMINI.records if "type" in record]),
-        (_export, [{"info": {**_INFO, "role": role}, "parts": _PARTS} for role in ("user", "assistant")]),
-    ],
-    ids=["gemini", "opencode"],
-)
-def test_a_value_of_any_other_type_costs_its_own_message_of_a_document_alone(
-    tmp_path: Path, document: Callable[..., Record], messages: list[Record]
-) -> None:
-    path = tmp_path / "s.json"
-    for odd in ODD:
-
-        def put(inner: Any, key: Any, odd: Any = odd) -> None:
-            inner[key] = odd
-
-        path.write_text(json.dumps(document(*(one for message in messages for one in changed(message, put)))))
-        texts = [event.text for event in read(path)[1] if event.kind == "assistant"]
-        assert (texts[0], texts[-1]) == ("before", "after"), odd
-
-
-@each
-def test_a_key_that_is_missing_costs_its_own_record_alone(tmp_path: Path, made: Format) -> None:
-    def drop(inner: Any, key: Any) -> None:
-        del inner[key]
-
-    damaged = [one for record in made.records for one in changed(record, drop)]
-    made.write(tmp_path / "s.jsonl", made.said(1, "before"), *damaged, made.said(2, "after"))
-    texts = [event.text for event in read(tmp_path / "s.jsonl")[1]]
-    assert (texts[0], texts[-1]) == ("before", "after")
-
-
-@pytest.mark.ci
-@each
-def test_a_head_of_other_types_is_a_log_without_them_or_refused(tmp_path: Path, made: Format) -> None:
-    path = made.write(tmp_path / "s.jsonl", *made.records)
-    head, *rest = path.read_text().splitlines(keepends=True)
-    for odd in ODD:
-
-        def put(inner: Any, key: Any, odd: Any = odd) -> None:
-            inner[key] = odd
-
-        for one in changed(json.loads(head), put):
-            path.write_text(json.dumps(one) + "\n" + "".join(rest))
-            try:
-                source, _ = read(path)
-            except Damaged as error:
-                assert error.hint
-            else:
-                assert isinstance(source.session + source.cwd, str)
-
-
-@each
-def test_records_of_a_newer_version_are_skipped_and_counted(tmp_path: Path, made: Format) -> None:
-    newer = [{"type": "hologram", "id": "h1", "timestamp": g.WHEN, "time": o.WHEN, "content": [{"beam": 1}]}] * 3
-    more = [{**record, "schema": {"version": 9}} for record in made.records]
-    path = made.write(tmp_path / "s.jsonl", *newer, *more)
-    source, events = read(path)
-    assert source.skipped["hologram"] == 3
-    whole = read(made.write(tmp_path / "whole.jsonl", *made.records))[1]
-    assert [event.text for event in events] == [event.text for event in whole]
-
-
 @pytest.mark.ci
 @each
 def test_a_file_that_is_cut_anywhere_loses_its_last_record_and_no_more(tmp_path: Path, made: Format) -> None:
@@ -294,17 +201,12 @@ def test_json_that_is_nested_deep_costs_its_own_line_alone(tmp_path: Path, made:
     "text",
     [
         "<hook_context>",
-        "</hook_context>",
         "<hook_context></hook_context>",
         "<untrusted_context>\n",
         "Exit Code: 1\n",
-        "Output: \n",
         "<state_snapshot>",
         '"',
-        "\\",
-        "*",
         "\ud800",
-        "<!-- ralf:context 1 -->",
     ],
 )
 def test_the_time_grows_with_the_size_and_no_faster(tmp_path: Path, made: Format, text: str) -> None:
@@ -324,19 +226,6 @@ def test_the_time_grows_with_the_size_and_no_faster(tmp_path: Path, made: Format
 
     seconds(100)
     in_line(lambda: seconds(10_000), lambda: seconds(40_000), 12, 0.2)
-
-
-@pytest.mark.ci
-@each
-def test_a_log_of_many_small_records_is_read_in_linear_time(tmp_path: Path, made: Format) -> None:
-    def seconds(count: int) -> float:
-        path = made.write(tmp_path / "s.jsonl", *(made.said(number, "x") for number in range(count)))
-        began = time.process_time()
-        assert len(read(path)[1]) == count
-        return time.process_time() - began
-
-    seconds(100)
-    in_line(lambda: seconds(5_000), lambda: seconds(20_000), 12, 0.3)
 
 
 @each

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from pathlib import Path
@@ -72,10 +71,6 @@ def test_a_command_that_failed_has_its_status_and_only_what_it_printed(tmp_path:
     assert (result.text, result.exit_status, result.failed) == ("no such file\nhere", 2, True)
 
 
-def test_a_command_that_printed_nothing_has_no_output(tmp_path: Path) -> None:
-    assert read(tmp_path, said("", ran("true", "(empty)")))[-1].text == ""
-
-
 def test_a_tool_that_failed_or_was_declined_says_so(tmp_path: Path) -> None:
     failed = called("read_file", {"file_path": "nope"}, {"error": "File not found"}, status="error")
     declined = called("write_file", {"file_path": "a"}, {"error": "cancelled"}, status="cancelled", id_="c2")
@@ -116,69 +111,7 @@ def test_a_compaction_is_told_with_its_summary_and_a_resumed_session_tells_it_no
     assert due[-1] == "compaction"
 
 
-def test_records_of_the_client_alone_are_skipped_and_counted(tmp_path: Path) -> None:
-    info = {"id": "i", "timestamp": WHEN, "type": "info", "content": "update available"}
-    source = open_transcript(write(tmp_path / "session-x.jsonl", info, {"$set": {"lastUpdated": WHEN}}))
-    assert list(source.events()) == []
-    assert source.skipped == {"info": 1, "state": 1, "session": 1, "injected": 1}
-
-
 # ---- which words are the person's, and what the client recorded besides ----
-
-
-def marks(events: list[Event]) -> list[tuple[str, str, dict[str, Any]]]:
-    return [(event.form, event.text, dict(event.input)) for event in events if event.kind == "mark"]
-
-
-def test_a_message_has_the_id_by_which_a_rewinding_names_it(tmp_path: Path) -> None:
-    events = read(tmp_path, asked("name the lake", id_="u7"), {"$rewindTo": "u7"}, asked("name the bay", id_="u8"))
-    assert [event.id for event in events if event.kind == "user"] == ["u7", "u8"]
-    assert marks(events) == [("rewound", "", {"to": "u7"})]
-
-
-def test_files_that_the_client_adds_to_a_message_are_not_the_persons_words(tmp_path: Path) -> None:
-    texts = (
-        "look at @a.md",
-        "\n--- Content from referenced files ---",
-        "\nIn a.md:\n",
-        "x",
-        "\n--- End of content ---",
-    )
-    assert told(read(tmp_path, asked(*texts))) == [("user", "look at @a.md")]
-    assert told(read(tmp_path, asked(*texts, displayContent=[{"text": texts[0]}]))) == [("user", "look at @a.md")]
-    assert told(read(tmp_path, asked(*texts[:-1]))) == [("user", "look at @a.md")]
-    behind = f"{texts[-1].strip()} is where it ends: {texts[0]}"
-    assert told(read(tmp_path, asked(behind, *texts[1:]))) == [("user", behind)]
-
-
-def test_an_element_of_an_unknown_name_is_kept_and_counted_and_is_no_message(tmp_path: Path) -> None:
-    source = open_transcript(write(tmp_path / "session-x.jsonl", asked("<later_frame>words</later_frame>")))
-    assert told(list(source.events())) == [("other", "<later_frame>words</later_frame>")]
-    assert source.skipped["unknown frame"] == 1
-
-
-def test_failures_interruptions_and_titles_of_the_client_are_marks(tmp_path: Path) -> None:
-    records = [
-        asked("build"),
-        {"id": "e", "timestamp": WHEN, "type": "error", "content": "[API Error: quota]"},
-        {"id": "i", "timestamp": WHEN, "type": "info", "content": "Request cancelled."},
-        {"$set": {"summary": "Tide table", "lastUpdated": WHEN}},
-    ]
-    found = marks(read(tmp_path, *records))
-    assert found == [("stopped", "[API Error: quota]", {}), ("interrupted", "", {}), ("titled", "Tide table", {})]
-
-
-def test_messages_that_a_log_begins_with_are_told(tmp_path: Path) -> None:
-    """A session of an earlier version goes on in a log of lines, which begins with all of it."""
-    path = write(tmp_path / "session-x.jsonl", asked("go on", id_="u2"))
-    meta, _, later = path.read_text().splitlines(keepends=True)
-    began = {"$set": {"messages": [*SET_UP, asked("build"), said("Step 1")], "lastUpdated": WHEN}}
-    path.write_text(meta + json.dumps(began) + "\n" + later)
-    events = list(open_transcript(path).events())
-    assert told(events) == [("user", "build"), ("assistant", "Step 1"), ("user", "go on")]
-    again = {"$set": {**began["$set"], "lastUpdated": "2026-11-28T00:00:00Z"}}
-    path.write_text(path.read_text() + json.dumps(again) + "\n")
-    assert list(open_transcript(path).events()) == events
 
 
 QUESTIONS = {"questions": [{"question": "Which datum?", "options": [{"label": "Chart"}, {"label": "Mean"}]}]}
@@ -200,16 +133,6 @@ def test_an_answer_is_the_persons_word_beside_the_question(
     assert event.input == {"about": "Which datum?", "options": ["Chart", "Mean"]}
 
 
-def test_a_plan_is_approved_or_refused_with_words(tmp_path: Path) -> None:
-    plan = {"plan_path": "plans/tides.md"}
-    approved = "Plan approved. Switching to default mode.\n\nThe approved plan is stored at: plans/tides.md"
-    refused = "Plan rejected. User feedback: metres first\n\nThe plan is stored at: plans/tides.md\nRevise it."
-    event = read(tmp_path, said("", called("exit_plan_mode", plan, {"output": approved})))[-1]
-    assert (event.form, event.text, event.input) == ("plan", "(plan approved)", {"about": "plans/tides.md"})
-    result, event = read(tmp_path, said("", called("exit_plan_mode", plan, {"output": refused})))[-2:]
-    assert (event.form, event.text, event.call_id, result.refused) == ("refused", "metres first", "c1", True)
-
-
 @pytest.mark.parametrize("more", [{"status": "error"}, {"displayName": "ask (gauges MCP Server)"}])
 def test_a_call_that_failed_and_a_tool_of_a_server_decide_nothing_whatever_they_say(
     tmp_path: Path, more: Record
@@ -222,14 +145,6 @@ def test_a_call_that_failed_and_a_tool_of_a_server_decide_nothing_whatever_they_
         for output in outputs:
             events = read(tmp_path, said("", called(tool, QUESTIONS, {"output": output}, **more)))
             assert [(event.kind, event.form) for event in events][-2:] == [("call", ""), ("result", "")]
-
-
-def test_a_status_of_an_earlier_version_stands_behind_the_command(tmp_path: Path) -> None:
-    around = "Command: pytest -q\nDirectory: (root)\nOutput: {}\nError: (none)\nExit Code: {}\nSignal: 0"
-    for code in (0, 1):
-        output = {"output": around.format("1 failed", code)}
-        result = read(tmp_path, said("", called("run_shell_command", {"command": "pytest -q"}, output)))[-1]
-        assert (result.text, result.exit_status, result.failed) == ("1 failed", code, bool(code))
 
 
 # ---- a session in one document ----
@@ -323,12 +238,6 @@ def test_a_stream_is_read_with_its_calls_and_the_pieces_of_a_message_are_one(tmp
         assert list(source.events(event.end)) == [later for later in events if later.start.byte >= event.end.byte]
 
 
-def test_a_stream_that_has_lost_its_beginning_is_read_all_the_same(tmp_path: Path) -> None:
-    path = stream(tmp_path / "out.jsonl", *STREAM)
-    path.write_text(path.read_text().partition("\n")[2])
-    assert open_transcript(path).format == "gemini"
-
-
 def test_the_pieces_of_a_message_wait_for_the_last_one(tmp_path: Path) -> None:
     path = stream(tmp_path / "out.jsonl", *STREAM[:3])
     source = open_transcript(path)
@@ -337,12 +246,6 @@ def test_the_pieces_of_a_message_wait_for_the_last_one(tmp_path: Path) -> None:
     place = source.end
     stream(path, *STREAM)
     assert told(list(source.events(place)))[0] == ("assistant", "I count them.")
-
-
-def test_a_run_that_failed_was_stopped(tmp_path: Path) -> None:
-    failed = {"type": "result", "status": "error", "error": {"type": "quota", "message": "No quota"}}
-    events = list(open_transcript(stream(tmp_path / "out.jsonl", STREAM[0], failed)).events())
-    assert marks(events) == [("stopped", "No quota", {})]
 
 
 @pytest.fixture
@@ -362,9 +265,3 @@ def test_the_sessions_of_a_project_are_found_by_what_the_client_keeps_beside_the
     assert sorted((found for _, found in logs_of_gemini(project)), reverse=True) == [path, earlier]
     assert newest_logs(project) == [path, earlier]
     assert log_of_session(SESSION) == path
-
-
-def test_a_log_of_another_shape_is_none_of_its(tmp_path: Path) -> None:
-    path = tmp_path / "session.jsonl"
-    path.write_text(json.dumps({"sessionId": "s", "role": "user", "content": hashlib.sha256().hexdigest()}) + "\n")
-    assert open_transcript(path).format != "gemini"

@@ -10,7 +10,7 @@ import pytest
 
 from opencode_records import ASKED, CALL, DONE, RESULT, SAID, SESSION, WHEN, Record, write
 from ralf.project import Project
-from ralf.transcripts.events import START, Event
+from ralf.transcripts.events import Event
 from ralf.transcripts.reader import is_own_log, log_of_session, logs_of_opencode, newest_logs, open_transcript
 
 
@@ -55,16 +55,6 @@ def test_a_call_that_the_person_declined_never_ran(tmp_path: Path) -> None:
     error = "The user rejected permission to use this specific tool call."
     (result,) = read(tmp_path, {"type": "result", "id": "c", "tool": "bash", "status": "error", "error": error})
     assert (result.refused, result.failed, result.text) == (True, True, error)
-
-
-def test_a_line_that_is_not_finished_waits(tmp_path: Path) -> None:
-    path = write(tmp_path / f"{SESSION}.jsonl", ASKED)
-    with path.open("a") as file:
-        file.write(json.dumps(SAID)[:-5])
-    source = open_transcript(path)
-    assert [event.kind for event in source.events(START)] == ["user"]
-    path.write_bytes(path.read_bytes()[: source.end.byte] + json.dumps(SAID).encode() + b"\n")
-    assert [event.kind for event in source.events(source.end)] == ["assistant"]
 
 
 # ---- which words are the person's, and what the client recorded besides: in the log, and in an export ----
@@ -132,30 +122,11 @@ def test_an_export_is_told_in_the_order_in_which_it_went_at_any_size(tmp_path: P
             assert list(source.events(place)) == [one for one in events if one.start.byte >= place.byte]
 
 
-def test_a_message_that_stands_twice_in_an_export_is_one(tmp_path: Path) -> None:
-    events = exported(tmp_path, message("user", part("go")), message("user", part("go")))
-    assert [event.text for event in events if event.kind == "user"] == ["go"]
-
-
 def test_messages_that_are_taken_back_are_named_by_a_mark(tmp_path: Path) -> None:
     talk = [message("user", part("paint it")), message("user", part("no"), id_="msg_2")]
     assert marks(exported(tmp_path, *talk, revert={"messageID": "msg_2"}))[-1] == ("rewound", "", {"to": "msg_2"})
     events = read(tmp_path, {**ASKED, "message": "msg_1"}, {"type": "rewound", "id": "msg_1", "time": WHEN})
     assert events[0].id == "msg_1" and marks(events) == [("rewound", "", {"to": "msg_1"})]
-
-
-def test_what_the_client_sends_again_after_a_window_that_overflowed_is_no_second_message(tmp_path: Path) -> None:
-    def talk(*, overflow: bool) -> list[str]:
-        compaction = {"type": "compaction", "auto": True, "overflow": overflow}
-        summary = message("assistant", part("did one"), summary=True)
-        again = message("user", part("go on"), id_="msg_4")
-        events = exported(
-            tmp_path, message("user", part("go on")), message("user", compaction, id_="msg_2"), summary, again
-        )
-        return [event.kind for event in events if event.kind != "mark"]
-
-    assert talk(overflow=True) == ["user", "compaction"]
-    assert talk(overflow=False) == ["user", "compaction", "user"]
 
 
 def test_a_command_that_the_person_ran_is_told_with_what_it_printed(tmp_path: Path) -> None:
@@ -177,32 +148,6 @@ def test_an_answer_is_the_persons_word_beside_the_question(tmp_path: Path, answe
     for found in (events, read(tmp_path, call, result), read(tmp_path, call, {**result, **chosen})):
         answers = [(event.form, event.text, event.input) for event in found if event.kind == "user"]
         assert answers == ([("answer", answer, about)] if answer else [])
-
-
-def test_of_several_answers_each_stands_beside_its_own_question(tmp_path: Path) -> None:
-    asks = {"questions": [{"question": "Which?"}, {"question": "When?"}]}
-    output = 'User has answered your questions: "Which?"="a "b", c", "When?"="now". You can now go on.'
-    call, result = ({**CALL, "tool": "question", "input": asks}, {**RESULT, "tool": "question", "output": output})
-    answers = [(event.text, event.input["about"]) for event in read(tmp_path, call, result) if event.kind == "user"]
-    assert answers == [('a "b", c', "Which?"), ("now", "When?")]
-
-
-def test_a_question_that_holds_what_looks_like_an_answer_answers_no_other_one(tmp_path: Path) -> None:
-    questions = ['May I "B"="Always push", "C"="', "B", "C"]
-    told = ", ".join(f'"{question}"="No"' for question in questions)
-    output = f"User has answered your questions: {told}. You can now continue with the user's answers in mind."
-    call = {**CALL, "tool": "question", "input": {"questions": [{"question": one} for one in questions]}}
-    result = {**RESULT, "tool": "question", "output": output}
-    assert [event.text for event in read(tmp_path, call, result) if event.kind == "user"] == []
-    found = read(tmp_path, call, {**result, "answers": [["No"], [], ["***", "Never"]]})
-    answers = [(event.text, event.input["about"]) for event in found if event.kind == "user"]
-    assert answers == [("No", questions[0]), ("Never", "C")]
-
-
-def test_a_question_that_failed_has_no_answer(tmp_path: Path) -> None:
-    failed = {"status": "error", "error": "Tool execution aborted", "answers": [["Chart"]]}
-    found = read(tmp_path, {**CALL, "tool": "question", "input": ASKS}, {**RESULT, **failed, "tool": "question"})
-    assert [event.kind for event in found] == ["call", "result"]
 
 
 def test_a_question_that_the_person_closed_is_declined(tmp_path: Path) -> None:
@@ -244,27 +189,6 @@ def test_a_turn_that_was_interrupted_or_failed_has_a_mark(tmp_path: Path, error:
     said = error.get("data", {}).get("message", error["name"])
     assert marks(read(tmp_path, {**DONE, "failure": error["name"], "error": said})) == [mark]
     assert marks(read(tmp_path, {**DONE, "error": said})) == [mark]  # of an earlier version of the log
-
-
-def test_an_answer_of_the_model_that_calls_no_tool_ends_the_turn(tmp_path: Path) -> None:
-    assert marks(read(tmp_path, {**DONE, "finish": "stop"})) == [("ended", "", {})]
-    assert marks(read(tmp_path, {**DONE, "finish": "tool-calls"})) == []
-
-
-def test_an_element_of_an_unknown_name_is_kept_and_counted_and_is_no_message(tmp_path: Path) -> None:
-    source = open_transcript(write(tmp_path / "x.jsonl", {**ASKED, "text": "<later_frame>words</later_frame>"}))
-    assert [(event.kind, event.text) for event in source.events()] == [("other", "<later_frame>words</later_frame>")]
-    assert source.skipped["unknown frame"] == 1
-
-
-def test_each_part_of_a_message_has_an_id_of_its_own(tmp_path: Path) -> None:
-    parts = [{**ASKED, "message": "msg_1"}, {**ASKED, "message": "msg_1", "id": "prt_5"}, {**ASKED, "message": "msg_2"}]
-    assert [event.id for event in read(tmp_path, *parts)] == ["msg_1", "prt_5", "msg_2"]
-
-
-def test_the_prompt_of_a_sub_agent_was_sent_by_a_program(tmp_path: Path) -> None:
-    events = exported(tmp_path, message("user", part("find uses")), parentID="ses_0")
-    assert [event.form for event in events if event.kind == "user"] == ["program"]
 
 
 @pytest.fixture
