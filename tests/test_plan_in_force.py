@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ralf.errors import Cycle, NothingReady
+from ralf.errors import NothingReady
 from ralf.tasks import claims, editing, serializing
 from ralf.tasks.model import Evidence, Task
 
@@ -69,19 +69,6 @@ def test_chains_of_roles_run_side_by_side_and_meet_at_a_sync_point(root: Path) -
 
 
 @pytest.mark.ci
-def test_serialising_while_tasks_are_done_moves_no_checkpoint(root: Path) -> None:
-    add(root, "T-a T-b T-c T-d T-e")
-    made = serializing.serialize(every=2, root=root)
-    content = (root / ".autonomous/tasks/plan.yaml").read_bytes()
-    finish(root, "T-a")
-    assert serializing.serialize(every=2, root=root) == made
-    assert (root / ".autonomous/tasks/plan.yaml").read_bytes() == content
-    finish(root, "T-b")
-    made = serializing.serialize(every=2, root=root)
-    assert [chain.segments for chain in made.chains] == [(("T-c", "T-d"), ("T-e",))]
-
-
-@pytest.mark.ci
 def test_a_task_that_is_split_has_its_parts_planned_in_its_place(root: Path) -> None:
     add(root, "T-a T-b T-c")
     editing.edit("T-c", after=("T-a",), root=root)
@@ -89,15 +76,3 @@ def test_a_task_that_is_split_has_its_parts_planned_in_its_place(root: Path) -> 
     parts = [state.task.id for state in editing.split("T-a", ["One half", "The other half"], root=root)]
     order = [*serializing.serialize(root=root)]
     assert [each for each in order if each in (*parts, "T-c")] == [*parts, "T-c"]
-
-
-def test_a_cycle_that_a_person_wrote_into_files_is_named_and_the_plan_stays(root: Path) -> None:
-    add(root, "T-a T-b")
-    serializing.serialize(root=root)
-    before = (root / ".autonomous/tasks/plan.yaml").read_bytes()
-    for name, other in ("T-a", "T-b"), ("T-b", "T-a"):
-        path = root / f".autonomous/tasks/active/{name}.md"
-        path.write_text(path.read_text().replace("status:", f"after: [{other}]\nstatus:", 1))
-    with pytest.raises(Cycle, match="T-a → T-b → T-a"):
-        serializing.serialize(root=root)
-    assert (root / ".autonomous/tasks/plan.yaml").read_bytes() == before

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +10,6 @@ from hypothesis import given, strategies as st
 
 import ralf
 import storekit
-from clocks import within
 from contexts import contexts, line, quick, text as texts
 from ralf.errors import NotFound, UsageError
 from ralf.maintenance import ownership
@@ -121,40 +119,6 @@ def test_after_a_crash_the_next_agent_is_told_of_each_attempt_and_reads_the_brie
     assert brief in text and "One path element for the curve. Because: 90 KB else" in brief
 
 
-@pytest.mark.ci
-def test_the_files_that_the_last_tasks_edited_are_named(project: Path, kept: Kept, tmp_path: Path) -> None:
-    log = tmp_path / "s.jsonl"
-    storekit.write_session(log, 3_000)
-    ralf.checkpoint("TASK-c", log, root=project)
-    log.write_text(log.read_text().replace("/srv/tide", str(project)).replace("s-1", "s-2"))
-    ralf.checkpoint("TASK-c", log, root=project)
-    text = told(project, kept).render(6_000)
-    assert "; edited: src/part_" in text
-
-
-def test_decisions_that_the_brief_tells_are_not_told_again(project: Path, kept: Kept) -> None:
-    kept.all["TASK-d"] = replace(kept.all["TASK-d"], task=replace(kept.all["TASK-d"].task, route="TASK-c"))
-    ralf.record_decision("TASK-b", "answers are json lists", root=project, origin="agent")
-    text = told(project, kept).render()
-    assert text.count("Answers are JSON lists") == 1 and text.count("The server runs on port 8460") == 1
-    assert "Keep times in UTC" in text and "answers are json lists" not in text
-
-
-def test_without_a_plan_the_dependencies_of_a_task_come_before_it(project: Path, kept: Kept) -> None:
-    found = told(project, kept, segments=())
-    assert [one.id for one in found.before] == ["TASK-c", "TASK-b", "TASK-a"]
-    assert (found.in_plan, found.next, found.checkpoint) == (False, (), False)
-    assert "`ralf task claim`" in found.render()
-
-
-def test_dependencies_are_told_once_each_the_nearest_first_also_in_a_circle(project: Path, kept: Kept) -> None:
-    tree = {"TASK-d": ("TASK-b", "TASK-c"), "TASK-c": ("TASK-a",), "TASK-b": ("TASK-a", "TASK-d", "TASK-no")}
-    for id_, after in tree.items():
-        kept.all[id_] = replace(kept.all[id_], task=replace(kept.all[id_].task, after=after))
-    found = told(project, kept, segments=())
-    assert [one.id for one in found.before] == ["TASK-b", "TASK-c", "TASK-a"]
-
-
 def test_a_damaged_route_is_a_warning_and_all_else_is_told(project: Path, kept: Kept) -> None:
     storekit.journal_file(project, "TASK-b").write_bytes(b"no journal\n")
     storekit.route_file(project, "TASK-b").write_text("no route file\n")
@@ -174,34 +138,7 @@ def test_what_came_with_the_repository_is_named_and_not_told(project: Path, kept
     assert "Text of TASK-e" not in text and "Title of TASK-e" not in text
 
 
-def test_the_json_has_what_the_text_tells(project: Path, kept: Kept) -> None:
-    kept.all["TASK-d"] = replace(kept.all["TASK-d"], path=Path("/srv/TASK-d.md"))
-    tree = json.loads(json.dumps(told(project, kept).to_json()))
-    assert (tree["agent"], tree["action"], tree["checkpoint"], tree["lease"]) == ("tide-4", "work", False, "TASK-d:41")
-    assert tree["task"]["task"]["id"] == "TASK-d" and tree["task"]["path"] == "/srv/TASK-d.md"
-    first = tree["before"][0]
-    assert [first[name] for name in ("id", "title", "summary")] == ["TASK-c", "Title of TASK-c", SUMMARIES["TASK-c"]]
-    assert tree["decisions"][0]["decision"] == "Answers are JSON lists"
-    assert [one["id"] for one in tree["next"]] == ["TASK-e", "TASK-f"]
-    assert tree["next"][0] == {"id": "TASK-e", "title": "Title of TASK-e", "status": "pending"}
-    assert "context" not in tree
-
-
-def test_a_person_reads_the_same_without_the_fences(project: Path, kept: Kept) -> None:
-    found = told(project, kept)
-    plain = found.render(fenced=False)
-    lines = found.render().splitlines()
-    assert plain.splitlines() == [line_ for line_ in lines if not line_.startswith(OWN_OUTPUT)] != lines
-
-
 # ---- what to do ----
-
-
-def test_whoever_has_a_task_is_told_the_commands_to_type(project: Path, kept: Kept) -> None:
-    text = told(project, kept).render()
-    for command in ("task progress ", "task done ", "task fail ", "task claim`", "task show`"):
-        assert f"`ralf {command}" in text
-    assert "handover" not in text
 
 
 def test_before_a_checkpoint_the_agent_is_told_to_hand_over_and_end(project: Path, kept: Kept) -> None:
@@ -210,33 +147,6 @@ def test_before_a_checkpoint_the_agent_is_told_to_hand_over_and_end(project: Pat
     found = told(project, kept)
     assert found.checkpoint and found.next == (Neighbour("TASK-f", "Title of TASK-f", "pending"),)
     assert "`ralf handover TASK-e " in found.render() and "task claim" not in found.render()
-
-
-def test_a_task_can_be_a_checkpoint_by_itself(project: Path, kept: Kept) -> None:
-    kept.all["TASK-d"] = replace(kept.all["TASK-d"], task=replace(kept.all["TASK-d"].task, checkpoint=True))
-    for segments in (SEGMENTS, ()):
-        found = told(project, kept, segments=segments)
-        assert found.checkpoint and "`ralf handover TASK-d " in found.render()
-
-
-def test_at_the_end_of_a_chain_the_agent_is_told_to_end(project: Path, kept: Kept) -> None:
-    for id_ in ("TASK-d", "TASK-e"):
-        done(kept, id_, "")
-    claimed(kept, "TASK-f", "tide-4", 51)
-    found = told(project, kept)
-    assert not found.checkpoint and found.next == () and "task claim" not in found.render()
-
-
-def test_a_lease_whose_task_is_done_leads_on_to_the_checkpoint_or_to_the_next_task(project: Path, kept: Kept) -> None:
-    done(kept, "TASK-d", "drawn", number=41)
-    found = told(project, kept, lease="TASK-d:41")
-    assert (found.action, [one.id for one in found.next]) == ("claim", ["TASK-e", "TASK-f"])
-    assert "`ralf task claim`" in found.render() and "TASK-e" in found.render()
-    claimed(kept, "TASK-e", "tide-4", 51)
-    assert told(project, kept, lease="TASK-d:41").lease == "TASK-e:51"  # the environment still names the first
-    done(kept, "TASK-e", "warns", number=51)
-    found = told(project, kept, lease="TASK-d:41")
-    assert found.action == "hand-over" and "handover TASK-d" in found.render()
 
 
 def test_a_lost_lease_is_told_to_stop(project: Path, kept: Kept) -> None:
@@ -248,12 +158,6 @@ def test_a_lost_lease_is_told_to_stop(project: Path, kept: Kept) -> None:
         assert "tide-4" in found.render() and "task done" not in found.render()
     with pytest.raises(UsageError):
         told(project, kept, lease="x")
-
-
-def test_whoever_holds_nothing_is_told_to_claim_a_task(project: Path, kept: Kept) -> None:
-    found = told(project, kept, by="tide-5")
-    assert (found.action, found.task) == ("claim", None)
-    assert "`ralf task claim`" in found.render()
 
 
 def test_anybody_can_look_at_a_task_and_sees_whose_it_is(project: Path, kept: Kept) -> None:
@@ -418,27 +322,6 @@ def test_what_gives_way_goes_in_the_order_that_is_promised(project: Path, kept: 
     beside = [least[name] for name in ("nearest", "decision", "brief", "next", "far")]
     assert least["attempt"] <= min(beside) and max(beside) <= 1_100
     assert least["reason"] >= least["decision"] and least["reason"] <= 1_500
-
-
-def test_a_long_text_of_the_task_is_the_last_to_be_cut_and_that_is_said(project: Path, kept: Kept) -> None:
-    state = kept.all["TASK-d"]
-    words = " ".join(f"word{number}" for number in range(4_000))
-    kept.all["TASK-d"] = replace(state, task=replace(state.task, text=words))
-    text = told(project, kept, max_tokens=2_500).render()
-    assert 2_200 < tokens.count(text) <= 2_500
-    assert "`ralf task show TASK-d`" in text and SUMMARIES["TASK-c"] not in text
-
-
-def test_far_summaries_become_shorter_first_and_what_went_is_counted(project: Path, kept: Kept) -> None:
-    for id_ in SUMMARIES:
-        kept.all[id_] = replace(kept.all[id_], summary=f"begin of {id_} " + "and more words " * 60 + f"end of {id_}")
-    text = told(project, kept).render(1_100)
-    assert "end of TASK-c" in text and "end of TASK-a" not in text and "- TASK-a: Title of TASK-a" in text
-
-
-def test_a_refresh_takes_no_time(project: Path, kept: Kept) -> None:
-    told(project, kept).render()
-    within(1, lambda: [told(project, kept).render() for _ in range(10)])
 
 
 # ---- with the store itself ----

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,10 +12,7 @@ from tests.faults import clones
 import ralf
 import storekit
 from ralf.maintenance import ownership
-from ralf.model import Decision, RouteContext
 from ralf.project import Project
-from ralf.route import shared
-from ralf.route.cap import bare
 from ralf.tasks import claims, store
 from taskskit import accept_tasks
 
@@ -97,16 +93,3 @@ def test_a_task_that_is_held_while_a_pull_changes_its_file_is_told_with_its_hold
     assert f"{task}: a pull changed its file, but bob holds it: is another clone at it, too?" in found.warnings
     own = os.environ.get("XDG_CONFIG_HOME", "")
     assert "foreign, claimed by bob" in storekit.process("task", "list", cwd=two.root, XDG_CONFIG_HOME=own).out
-
-
-def test_what_the_cap_folds_out_of_a_file_is_not_shared_anew_without_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one, _ = two_clones(tmp_path, 0)
-    found = Project(owned(one, tmp_path / "own", monkeypatch))
-    whole = RouteContext(decisions=(Decision("DEC-001", decision="Round to a centimetre", rationale="as the log"),))
-    folded = replace(whole, decisions=(bare(whole.decisions[0]),))
-    shared.publish(found, "tide", 1, RouteContext(), whole)
-    shared.publish(found, "tide", 2, whole, folded)
-    (note,) = shared.read(found)[0]
-    assert [item.rationale for item in note.decisions] == ["as the log"]

@@ -54,19 +54,6 @@ def test_a_forget_takes_words_out_of_the_stream_and_tasks_go_on(tmp_path: Path) 
     assert api.verify(root=root).findings == ()
 
 
-def test_a_store_that_is_taken_over_keeps_its_tasks(tmp_path: Path) -> None:
-    (tmp_path / "before").mkdir()
-    root = made(tmp_path / "before")
-    (tmp_path / "before").rename(tmp_path / "after")
-    moved = tmp_path / "after"
-    assert root != moved
-    state = store.get("TASK-one", root=moved)
-    assert state.is_foreign
-    ownership.adopt(store.at(moved).project)
-    state = store.get("TASK-one", root=moved)
-    assert (state.summary, state.is_foreign) == ("Quokka summary", False)
-
-
 def test_what_a_person_edited_is_theirs_by_the_records_once_something_was_written(tmp_path: Path) -> None:
     root = made(tmp_path)
     path = store.get("TASK-one", root=root).path

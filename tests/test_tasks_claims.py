@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from ralf.errors import Claimed, NotFound, NothingReady, StaleLease, TaskNotFound, UsageError
-from ralf.tasks import claims, editing, keeping, leases, origin, store
+from ralf.errors import Claimed, NothingReady, StaleLease
+from ralf.tasks import claims, editing, keeping, origin, store
 from ralf.tasks.model import TaskState
 
 FORK = multiprocessing.get_context("fork")
@@ -51,20 +51,6 @@ def test_a_claim_that_was_written_before_its_command_died_is_told_by_the_next_ca
     assert store.get("Two", root=tmp_path).claim is None
 
 
-@pytest.mark.ci
-def test_two_processes_of_one_name_do_not_get_the_same_task(tmp_path: Path) -> None:
-    editing.add("One", root=tmp_path)
-    editing.add("Two", root=tmp_path)
-    with sleeper() as one, sleeper() as two:
-        first = claims.claim(by="me", process=one.pid, root=tmp_path)
-        second = claims.claim(by="me", process=two.pid, root=tmp_path)
-        again = claims.claim(by="me", process=one.pid, root=tmp_path)
-        one.kill()
-        two.kill()
-    assert (first.task.title, second.task.title) == ("One", "Two")
-    assert again.claim == first.claim
-
-
 # ---- leases ----
 
 
@@ -94,18 +80,6 @@ def test_a_holder_whose_process_is_dead_loses_the_task_at_once(tmp_path: Path) -
         assert claims.claim(by="two", root=tmp_path).task.title == "One"
 
 
-def test_a_holder_whose_process_runs_keeps_its_task_beyond_the_lease(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    editing.add("One", root=tmp_path)
-    with sleeper() as process:
-        claims.claim(by="busy", seconds=1, process=process.pid, root=tmp_path)
-        later(monkeypatch, 1.2)
-        with pytest.raises(Claimed):
-            claims.claim("One", by="two", root=tmp_path)
-        process.kill()
-
-
 @pytest.mark.ci
 def test_signs_of_life_keep_a_claim_and_are_no_records(tmp_path: Path) -> None:
     editing.add("One", root=tmp_path)
@@ -119,18 +93,6 @@ def test_signs_of_life_keep_a_claim_and_are_no_records(tmp_path: Path) -> None:
         claims.claim("One", by="two", root=tmp_path)
     assert tasks.project.store.head("tasks") == head
     assert claims.renew(lease(state), root=tmp_path).claim == state.claim
-
-
-def test_ten_silent_minutes_lose_no_claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    editing.add("One", root=tmp_path)
-    claims.claim(by="silent", root=tmp_path)
-    later(monkeypatch, 600)
-    assert store.get("One", root=tmp_path).claim is not None
-    assert store.list_tasks(root=tmp_path).counts["claimed"] == 1
-    later(monkeypatch, 301)
-    assert store.get("One", root=tmp_path).claim is None
-    counts = store.list_tasks(root=tmp_path).counts
-    assert (counts["claimed"], counts["ready"]) == (0, 1)
 
 
 # ---- how a claim ends ----
@@ -175,91 +137,6 @@ def test_an_agent_that_goes_on_with_the_next_task_reports_on_that_one_without_a_
         claims.progress("Half", root=tmp_path)
 
 
-@pytest.mark.ci
-def test_an_agent_goes_on_with_tasks_of_its_own_role_or_of_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    editing.add("One", root=tmp_path)
-    editing.add("Guide", role="writer", priority=9, root=tmp_path)
-    editing.add("Two", root=tmp_path)
-    monkeypatch.setenv("RALF_AGENT", "loop-w1-a")
-    monkeypatch.setenv("RALF_LEASE", lease(claims.claim("One", root=tmp_path)))
-    claims.done("First", root=tmp_path)
-    assert claims.claim(root=tmp_path).task.title == "Two"
-    claims.done("Second", root=tmp_path)
-    with pytest.raises(NothingReady, match="1 ready for other roles"):
-        claims.claim(root=tmp_path)
-    assert claims.claim(role="writer", root=tmp_path).task.title == "Guide"
-
-
-def test_a_lease_of_no_task_is_refused_with_the_variable_that_names_it_and_hinders_no_claim(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    editing.add("One", root=tmp_path)
-    for told in ("junk", "TASK-gone:3"):
-        monkeypatch.setenv("RALF_LEASE", told)
-        with pytest.raises((UsageError, TaskNotFound)) as error:
-            claims.progress("Half", root=tmp_path)
-        assert "RALF_LEASE" in error.value.hint
-        assert claims.claim(by="me", root=tmp_path).task.title == "One"
-
-
-def test_a_lost_lease_is_refused_even_if_its_holder_has_another_task(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for title in ("One", "Two"):
-        editing.add(title, root=tmp_path)
-    state = claims.claim("One", by="me", seconds=1, root=tmp_path)
-    later(monkeypatch, 1.1)
-    claims.claim("One", by="other", root=tmp_path)
-    monkeypatch.setenv("RALF_AGENT", "me")
-    monkeypatch.setenv("RALF_LEASE", lease(state))
-    claims.claim("Two", root=tmp_path)
-    with pytest.raises(StaleLease, match="other"):
-        claims.done("All", root=tmp_path)
-
-
-@pytest.mark.ci
-def test_signs_of_life_under_the_first_lease_keep_the_tasks_that_the_agent_claims_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for title in ("One", "Two", "Three"):
-        editing.add(title, root=tmp_path)
-    monkeypatch.setenv("RALF_AGENT", "busy")
-    first = lease(claims.claim("One", root=tmp_path))
-    monkeypatch.setenv("RALF_LEASE", first)
-    for title in ("Two", "Three"):
-        claims.done("Ready", root=tmp_path)
-        held = lease(claims.claim(title, seconds=60, root=tmp_path))
-        file = leases.file_of(store.at(tmp_path).project, held)
-        long_ago = time.time() - 1_000
-        os.utime(file, (long_ago, long_ago))
-        keeping.touch(root=tmp_path)  # as hooks do, which know the environment alone
-        assert file.stat().st_mtime > long_ago + 900
-
-
-def test_who_says_no_lease_is_known_by_name(tmp_path: Path) -> None:
-    editing.add("One", root=tmp_path)
-    editing.add("Two", root=tmp_path)
-    with pytest.raises(NotFound):
-        claims.done("What?", by="me", root=tmp_path)
-    claims.claim(by="me", root=tmp_path)
-    assert claims.progress("Half", by="me", root=tmp_path).task.title == "One"
-    with pytest.raises(Claimed, match="by me"):
-        claims.done("Not mine", task="One", by="other", root=tmp_path)
-    claims.claim("Two", by="me", root=tmp_path)
-    with pytest.raises(UsageError, match="holds several tasks"):
-        claims.done("Which?", by="me", root=tmp_path)
-    assert claims.done("By hand", task="Two", by="me", root=tmp_path).task.status == "completed"
-
-
-def test_a_person_completes_a_task_that_nobody_has(tmp_path: Path) -> None:
-    editing.add("One", root=tmp_path)
-    state = claims.done("By hand", task="One", by="person", root=tmp_path)
-    assert state.task.status == "completed"
-    assert [(one.by, one.outcome) for one in state.attempts] == [("person", "done")]
-
-
 def test_a_failed_task_holds_up_what_waits_for_it_until_it_is_tried_again(tmp_path: Path) -> None:
     one = editing.add("One", root=tmp_path)
     two = editing.add("Two", after=["One"], root=tmp_path)
@@ -272,19 +149,6 @@ def test_a_failed_task_holds_up_what_waits_for_it_until_it_is_tried_again(tmp_pa
     assert error.value.exit_status == 3
     assert claims.retry("One", root=tmp_path).task.status == "pending"
     assert claims.claim(by="me", root=tmp_path).task.title == "One"
-
-
-def test_progress_survives_a_claim_and_is_of_one_task_alone(tmp_path: Path) -> None:
-    editing.add("One", root=tmp_path)
-    editing.add("Two", root=tmp_path)
-    state = claims.claim(by="me", root=tmp_path)
-    claims.progress("Half of one", lease=lease(state), root=tmp_path)
-    claims.release(lease=lease(state), outcome="killed", note="SIGKILL", root=tmp_path)
-    again = claims.claim(by="me", root=tmp_path)
-    assert again.progress == "Half of one"
-    assert (again.attempts[0].outcome, again.attempts[0].note) == ("killed", "SIGKILL")
-    claims.done("One", by="me", root=tmp_path)
-    assert claims.claim(by="me", root=tmp_path).progress == ""
 
 
 # ---- which task ----
@@ -301,21 +165,6 @@ def test_priority_goes_before_age_and_the_own_role_before_any(tmp_path: Path) ->
     with pytest.raises(NothingReady, match="1 ready for other roles"):
         claims.claim(by="t4", role="tester", root=tmp_path)
     assert claims.claim(by="any", root=tmp_path).task.title == "e"
-
-
-def test_a_claim_of_what_is_not_there_or_not_pending_says_so(tmp_path: Path) -> None:
-    with pytest.raises(NothingReady):
-        claims.claim(root=tmp_path)
-    editing.add("Mend the login", root=tmp_path)
-    with pytest.raises(TaskNotFound, match=r"closest: .* \(Mend the login\)"):
-        claims.claim("Mend the logn", root=tmp_path)
-    claims.done("Mended", task="Mend the login", root=tmp_path)
-    with pytest.raises(UsageError, match="is completed"):
-        claims.claim("Mend the login", root=tmp_path)
-    with pytest.raises(UsageError, match="a lease lasts"):
-        claims.claim(seconds=0, root=tmp_path)
-    with pytest.raises(UsageError, match="not a lease"):
-        claims.renew("nonsense", root=tmp_path)
 
 
 def test_secrets_reach_neither_stream_nor_file(tmp_path: Path) -> None:

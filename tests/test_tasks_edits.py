@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ralf.api import record_decision
 from ralf.errors import NothingReady
 from ralf.maintenance import ownership
-from ralf.maintenance.forget import forget
 from ralf.tasks import claims, editing, origin, store
 from taskskit import accept_tasks, of, opted_in, without_index
 
@@ -35,10 +33,8 @@ def moved(path: Path, folder: str, name: str = "") -> Path:
     ("status", "folder", "words", "then"),
     [
         ("pending", "completed", {}, "completed"),
-        ("pending", "cancelled", {}, "cancelled"),
         ("completed", "active", {}, "pending"),
         ("completed", "cancelled", {}, "cancelled"),
-        ("cancelled", "active", {}, "pending"),
         ("failed", "completed", {}, "completed"),
         ("pending", "completed", {'"pending"': '"failed"'}, "failed"),  # a word that was changed, too, says more
         ("pending", "completed", {"Words": "Other words"}, "completed"),
@@ -62,17 +58,6 @@ def test_the_folder_of_a_task_is_its_status(
         assert ("Other words" in state.task.text) == ("Words" in words)
     assert of(state).parent.name == (then if then in ("completed", "cancelled") else "active")
     assert f'status: "{then}"' in of(state).read_text()
-
-
-def test_a_task_whose_file_is_called_otherwise_is_the_same_and_one_in_two_folders_counts_once(root: Path) -> None:
-    path = of(editing.add("One", id="TASK-one", root=root))
-    moved(path, "active", "by-hand.md")
-    assert [state.task.id for state in store.list_tasks(root=root).tasks] == ["TASK-one"]
-    done = claims.done("Done", task="One", root=root)
-    assert of(done).name == "by-hand.md"
-    path.write_text(of(done).read_text().replace('"completed"', '"pending"'))
-    state = store.get("One", root=root)
-    assert (state.task.status, len(state.warnings)) == ("completed", 1)
 
 
 def test_an_edit_is_recorded_as_that_of_the_file_and_the_journal_has_no_secret_of_it(root: Path) -> None:
@@ -101,16 +86,6 @@ def test_a_save_into_what_the_last_write_displaced_is_merged_and_nothing_is_take
     task = store.get("One", root=root).task
     assert (task.priority, task.status) == (7, "completed")
     assert {"Begin", "late", "Go on", "saved"} <= set(task.text.split("\n"))
-
-
-def test_a_save_that_cannot_be_merged_is_kept_beside_the_file_and_said(root: Path) -> None:
-    path = of(editing.add("One", id="TASK-one", text="Begin", root=root))
-    editing.edit("One", priority=7, root=root)
-    (root / ".autonomous/context/prev/tasks/TASK-one.md").write_text("---\nid: [\n---\n")
-    (warning,) = editing.add("Two", root=root).warnings
-    (kept,) = path.parent.glob("*.displaced-*")
-    assert str(kept) in warning and kept.read_text() == "---\nid: [\n---\n"
-    assert editing.add("Three", root=root).warnings == ()
 
 
 @pytest.mark.ci
@@ -151,17 +126,3 @@ def test_a_file_that_is_new_is_foreign_whatever_changes_it_until_it_is_accepted(
     accept_tasks(tmp_path)
     for id_ in ("TASK-there", "TASK-new"):
         assert not store.get(id_, root=tmp_path).is_foreign
-
-
-@pytest.mark.ci
-def test_words_that_are_forgotten_go_from_the_files_of_tasks_as_well(root: Path) -> None:
-    path = of(editing.add("One", id="TASK-one", text="Klaasje knows the way.", root=root))
-    record_decision("main", "Let Klaasje check the gauge", root=root)
-    editing.edit("One", priority=7, root=root)
-    before = path.read_text()
-    forget("main", text="Klaasje", root=root)
-    assert path.read_text() == before.replace("Klaasje", "[forgotten]")
-    kept = [file for file in (root / ".autonomous").rglob("*") if file.is_file() and b"Klaasje" in file.read_bytes()]
-    assert kept == []
-    assert store.get("One", root=root).task.text == "[forgotten] knows the way."
-    assert editing.edit("One", tags=["a"], root=root).warnings == ()

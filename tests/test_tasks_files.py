@@ -52,22 +52,6 @@ def test_what_a_person_writes_and_edits_is_read_as_it_stands(root: Path) -> None
     assert "Other words" in of(done).read_text()
 
 
-@pytest.mark.ci
-def test_a_person_moves_a_task_by_editing_its_status_and_back(root: Path) -> None:
-    one = editing.add("One", root=root)
-    claims.done("Done", task="One", root=root)
-    path = of(store.get("One", root=root))
-    path.write_text(
-        path.read_text().replace('"completed"', '"pending"').replace("status: completed", "status: pending")
-    )
-    assert store.get("One", root=root).task.status == "pending"
-    claims.claim(one.task.id, by="me", root=root)
-    path = of(store.get("One", root=root))
-    assert path.parent.name == "active"
-    path.unlink()
-    assert store.list_tasks(root=root).tasks == ()
-
-
 def saved(path: Path, line: str, *, in_place: bool, after: float) -> None:
     """Save a line into a file, as an editor does, after some seconds."""
     time.sleep(after)
@@ -100,36 +84,6 @@ def test_a_save_at_any_moment_of_a_write_is_not_lost(root: Path, moments: int, i
         editing.edit("One", tags=[f"tag {number}"], root=root)
         lost = [one for one in range(number + 1) if f"\nline {one}\n" not in path.read_text()]
         assert lost == []
-
-
-def test_two_files_of_one_task_are_told_and_one_counts(root: Path) -> None:
-    write(root, "TASK-twice")
-    write(root, "TASK-twice", status="completed", folder="completed")
-    state = store.get("TASK-twice", root=root)
-    assert state.task.status == "completed"
-    assert len(state.warnings) == 1
-
-
-def test_a_file_that_cannot_be_read_is_told_beside_those_that_can(root: Path) -> None:
-    editing.add("One", root=root)
-    path = write(root, "TASK-torn")
-    path.write_text("---\nid: [\n---\n")
-    found = store.list_tasks(root=root)
-    assert [state.task.title for state in found.tasks] == ["One"]
-    assert [where for where, _ in found.damaged] == [path]
-    assert claims.claim(by="me", root=root).task.title == "One"
-    with pytest.raises(NothingReady, match="1 cannot be read"):
-        claims.claim(by="you", root=root)
-
-
-def test_nothing_but_the_file_is_left_beside_it_for_git(root: Path) -> None:
-    repository(root)
-    editing.add("One", id="TASK-one", root=root)
-    editing.edit("One", text="More", root=root)
-    claims.done("Done", task="One", root=root)
-    assert git(root, "status", "--short", "--untracked-files=all") == (
-        "?? .autonomous/tasks/active/.gitkeep\n?? .autonomous/tasks/completed/TASK-one.md\n"
-    )
 
 
 # ---- foreign files ----
@@ -167,23 +121,6 @@ def test_what_a_clone_brings_is_listed_and_never_claimed_before_it_is_accepted(r
     accept_tasks(clone)
     assert not trust.files_of(Project(clone))
     assert claims.claim(by="you", root=clone).task.id == "TASK-one"
-
-
-@pytest.mark.ci
-def test_what_a_pull_brings_later_is_foreign_again_and_what_is_ours_stays_ours(root: Path, tmp_path: Path) -> None:
-    editing.add("One", id="TASK-one", root=root)
-    editing.add("Two", id="TASK-two", root=root)
-    clone = cloned(root, tmp_path)
-    accept_tasks(clone)
-    editing.add("Three", id="TASK-three", root=clone)
-    editing.edit("One", text="As it was accepted", root=root)
-    git(root, "commit", "-qam", "changed")
-    git(clone, "pull", "-q")
-    commit(clone)
-    git(clone, "checkout", "-q", "HEAD~1")
-    git(clone, "checkout", "-q", "-")
-    found = {state.task.id: state.is_foreign for state in store.list_tasks(root=clone).tasks}
-    assert found == {"TASK-one": True, "TASK-two": False, "TASK-three": False}
 
 
 @pytest.mark.ci
@@ -236,33 +173,6 @@ def test_an_archive_brings_foreign_tasks_and_so_does_a_store_that_is_not_opted_i
     assert not store.get("Here", root=other).is_foreign
 
 
-def test_a_foreign_file_takes_no_tasks_place(root: Path) -> None:
-    editing.add("One", id="TASK-one", root=root)
-    path = write(root, "TASK-one", status="completed", folder="completed")
-    os.utime(path, (1_700_000_000, 1_700_000_000))
-    state = store.get("TASK-one", root=root)
-    assert (state.task.title, state.task.status, state.is_foreign) == ("One", "pending", False)
-
-
-@pytest.mark.ci
-def test_an_index_that_is_torn_or_gone_is_made_anew(root: Path) -> None:
-    editing.add("One", root=root)
-    claims.claim(by="me", root=root)
-    place, dice = store.at(root).project.cache / "index.db", Random(7)  # noqa: S311  # the same damage in every run
-    before = store.list_tasks(root=root)
-    for damage in (b"", b"no database", place.read_bytes()[:5000], dice.randbytes(40_000)):
-        place.write_bytes(damage)
-        assert store.list_tasks(root=root) == before
-        place.write_bytes(damage)
-        assert claims.claim(by="me", root=root).claim == before.tasks[0].claim
-    content = bytearray(place.read_bytes())
-    content[4096 * 3 : 4096 * 6] = dice.randbytes(4096 * 3)
-    place.write_bytes(content)
-    assert claims.progress("On", by="me", root=root).progress == "On"
-    place.unlink()
-    assert store.get("One", root=root).progress == "On"
-
-
 def test_a_tree_of_ralfs_own_loop_is_accepted_whole_claimed_and_moved_as_it_is(root: Path) -> None:
     tree = root / ".autonomous" / "tasks" / "active" / "TASK-ARCH-028-routes"
     tree.mkdir(parents=True)
@@ -284,14 +194,3 @@ def test_a_tree_of_ralfs_own_loop_is_accepted_whole_claimed_and_moved_as_it_is(r
     claims.retry("TASK-ARCH-028", root=root)
     assert tree.exists()
     assert not store.get("TASK-ARCH-028", root=root).is_foreign
-
-
-def test_a_person_who_undoes_what_a_command_did_is_believed(root: Path) -> None:
-    state = editing.add("One", text="Before", root=root)
-    before = of(state).read_bytes()
-    editing.edit("One", text="After", root=root)
-    of(state).write_bytes(before)
-    assert store.get("One", root=root).task.text == "Before"
-    editing.add("Two", root=root)
-    assert store.get("One", root=root).task.text == "Before"
-    assert of(state).read_bytes() == before

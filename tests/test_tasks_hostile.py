@@ -151,29 +151,6 @@ def test_no_task_is_written_through_a_symbolic_link(root: Path, tmp_path: Path, 
     assert [one.task.status for one in store.list_tasks(root=root).tasks] == ["pending"] * (name == "tasks/completed")
 
 
-def test_a_file_that_is_too_large_for_a_task_is_named_and_not_read_and_the_others_are(root: Path) -> None:
-    for number in range(5):
-        editing.add(f"Task {number}", root=root)
-    large = root / ".autonomous" / "tasks" / "active" / "TASK-large.md"
-    with large.open("wb") as file:
-        file.truncate(1 << 33)
-    without_index(root)
-    found = store.list_tasks(root=root)
-    assert len(found.tasks) == 5
-    ((path, problem),) = found.damaged
-    assert path == large and problem
-
-
-def test_a_file_whose_name_is_no_text_keeps_nobody_from_the_others(root: Path) -> None:
-    path = editing.add("One", root=root).path
-    assert path is not None
-    strange = os.fsencode(path.parent) + b"/TASK-\xff.md"
-    Path(os.fsdecode(strange)).write_bytes(path.read_bytes())
-    found = store.list_tasks(root=root)
-    assert ([one.task.title for one in found.tasks], found.damaged) == (["One"], ())
-    assert claims.claim(by="me", root=root).task.title == "One"
-
-
 @pytest.mark.release(seconds=10)
 @pytest.mark.parametrize("more", ["", "  - role: again\n    tasks: [T7]\n"])
 def test_a_plan_of_very_many_chains_takes_time_by_its_size_alone(root: Path, more: str) -> None:
@@ -185,28 +162,6 @@ def test_a_plan_of_very_many_chains_takes_time_by_its_size_alone(root: Path, mor
     took = time.process_time() - begun
     assert took < 15 or took < 15 * slower(time.process_time)  # by its square it took minutes
     assert len(found.warnings) == bool(more)
-
-
-def test_what_a_foreign_task_waits_for_is_looked_at_when_it_is_accepted(root: Path) -> None:
-    one = editing.add("One", id="TASK-one", root=root)
-    assert one.path is not None
-    path = one.path.with_name("TASK-theirs.md")
-    path.write_text("---\nid: TASK-theirs\nafter: [TASK-one, TASK-none]\n---\n\n# Theirs\n")
-    assert store.get("TASK-theirs", root=root).waits_for == ()
-    assert store.get("TASK-theirs", root=root).task.after == ("TASK-one", "TASK-none")
-    accept_tasks(root, "TASK-theirs")
-    assert store.get("TASK-theirs", root=root).waits_for == ("TASK-none", "TASK-one")
-    with pytest.raises(NothingReady, match="waits for TASK-none"):
-        claims.claim("TASK-theirs", by="me", root=root)
-
-
-def test_of_many_files_of_one_task_some_are_named_and_the_others_counted(root: Path) -> None:
-    path = editing.add("One", id="TASK-one", root=root).path
-    assert path is not None
-    for number in range(30):
-        path.with_name(f"TASK-copy-{number}.md").write_bytes(path.read_bytes())
-    told = store.get("One", root=root).warnings
-    assert len(told) == 6 and "25 " in told[-1]
 
 
 def test_the_tasks_of_a_folder_that_cannot_be_read_are_not_taken_for_gone(root: Path) -> None:
@@ -251,12 +206,3 @@ def test_a_task_that_is_done_stays_done_while_its_file_cannot_be_written(root: P
     assert (state.task.status, state.path, path.exists()) == ("completed", closed / "TASK-one.md", False)
     assert (state.task.priority, state.task.tags) == ((9, ("late",)) if then == "edit" else (5, ()))
     assert state.summary == "Done"
-
-
-def test_a_task_in_a_repository_within_the_repository_is_foreign(root: Path) -> None:
-    repository(root)
-    inner = root / ".autonomous" / "tasks" / "active" / "TASK-inner"
-    inner.mkdir(parents=True)
-    (inner / "task.md").write_text("# TASK-inner: Theirs\n")
-    commit(repository(inner))
-    assert store.get("TASK-inner", root=root).is_foreign

@@ -108,22 +108,6 @@ def test_a_task_whose_file_moves_while_the_folders_are_read_is_not_gone(
     assert len(moved) == 2
 
 
-def test_many_tasks_with_dependencies_are_added_at_once_and_a_circle_is_named(tmp_path: Path) -> None:
-    chain = [
-        Task(id=f"TASK-{number}", title="x", after=(f"TASK-{number - 1}",) if number else ()) for number in range(300)
-    ]
-    assert len(editing.add_all(chain, root=tmp_path)) == 300
-    assert store.list_tasks(root=tmp_path).counts["ready"] == 1
-    with pytest.raises(RalfError, match="TASK-a → TASK-b → TASK-a"):
-        editing.add_all(
-            [Task(id="TASK-a", title="a", after=("TASK-b",)), Task(id="TASK-b", title="b", after=("TASK-a",))],
-            root=tmp_path,
-        )
-    assert store.list_tasks(root=tmp_path).counts["pending"] == 300
-    with pytest.raises(RalfError, match="TASK-0 → TASK-299"):
-        editing.edit("TASK-0", after=["TASK-299"], root=tmp_path)
-
-
 @pytest.mark.parametrize("asked", range(0, 60, 2))
 def test_an_index_that_becomes_unusable_at_any_question_of_a_claim_or_a_list_is_done_without(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: int

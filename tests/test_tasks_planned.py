@@ -53,15 +53,6 @@ def test_a_task_that_is_cancelled_or_gone_holds_up_no_chain_but_what_is_before_i
     assert ready(tmp_path) == ["c"]
 
 
-def test_a_failed_task_holds_up_its_chain(tmp_path: Path) -> None:
-    made(tmp_path, "a", "b")
-    serializing.serialize(root=tmp_path)
-    claims.fail("No", task="a", root=tmp_path)
-    assert ready(tmp_path) == []
-    with pytest.raises(NothingReady, match=r"TASK-b waits for TASK-a \(failed\)"):
-        claims.claim(root=tmp_path)
-
-
 def test_a_plan_that_cannot_be_read_is_told_and_nothing_passes_it(tmp_path: Path) -> None:
     made(tmp_path, "a", "b")
     serializing.serialize(root=tmp_path)

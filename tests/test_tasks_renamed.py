@@ -9,7 +9,6 @@ import ralf
 from ralf import project as projects
 from ralf.tasks import claims, editing
 from ralf.tasks.refresh import refresh
-from ralf.tasks.routes import route_of
 from ralf_integrations.loop.work import Work
 
 
@@ -35,10 +34,3 @@ def test_a_task_that_comes_after_one_of_a_renamed_route_is_told_what_was_decided
     found = refresh(by="fixer", task="TASK-002", root=tmp_path)
     assert [(item.id, item.decision) for item in found.decisions] == [("login DEC-001", "Use JWT tokens")]
     assert "port 8460" in found.render()
-
-
-def test_a_task_without_records_has_no_route_whatever_others_there_are(tmp_path: Path) -> None:
-    ralf.record_decision("task-002", "Another", root=tmp_path)
-    project = projects.find(tmp_path)
-    assert route_of(project, "TASK-001") is None
-    assert route_of(project, "task-002") == "task-002"
