@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -49,33 +48,6 @@ def test_half_a_part_is_damage_and_says_where(mark: str, line: int) -> None:
     assert caught.value.line == line
 
 
-def test_a_file_that_was_cut_off_is_no_edit_that_takes_all_facts_out(project: Path) -> None:
-    before = ralf.get_context("tide", root=project)
-    assert before.facts != Facts()
-    path, whole = route_file(project, "tide"), text_of(project)
-    path.write_text(whole[: whole.index("\n## Compressed History") + 60], encoding="utf-8")
-    after = ralf.get_context("tide", root=project)
-    assert (after.facts, after.decisions) == (before.facts, before.decisions)
-
-
-_PART = "<!-- ralf:facts: x -->\n**Commits**\n\n- 64274e0 {}\n<!-- ralf:facts ends -->\n"
-
-
-@pytest.mark.parametrize(
-    ("body", "line"),
-    [
-        (_PART.format("Old") + "\n" + _PART.format("New"), 9),
-        ("<!-- ralf:facts: a person quotes it -->\n\n" + _PART.format("New"), 5),
-        ("<!-- ralf:brief x1: y -->\nNow\n<!-- ralf:brief ends -->\n\n<!-- ralf:facts: z -->\n", 7),
-    ],
-    ids=["twice", "quoted", "half, below a whole one"],
-)
-def test_of_two_parts_none_is_taken_for_the_truth(body: str, line: int) -> None:
-    with pytest.raises(DamagedRouteFile, match=f"line {line}: ") as caught:
-        read(f"---\n---\n{body}")
-    assert caught.value.line == line
-
-
 @pytest.mark.parametrize("version", ["1.0.0", "1.1.0"])
 def test_a_file_with_its_facts_in_the_front_matter_is_read_and_written_anew(version: str) -> None:
     front = (
@@ -106,24 +78,6 @@ def test_a_file_of_version_1_2_is_read_to_the_same_and_written_in_the_new_layout
 # ---- the brief ----
 
 
-def test_the_body_is_notes_rules_now_decisions_history_in_this_order(project: Path) -> None:
-    edit(project, "\n---\n\n", "\n---\n\n## Notes\n\nAsk Ann first.\n\n")
-    record_decision("tide", "Never guess a height", kind="rule", root=project)
-    body = text_of(project).partition("\n---\n")[2]
-    headings = [line for line in body.splitlines() if line.startswith("## ")]
-    assert headings == ["## Notes", "## Rules", "## Now", "## Decisions", "## Compressed History"]
-    write(project)
-    again = text_of(project).partition("\n---\n")[2]
-    assert [line for line in again.splitlines() if line.startswith("## ")] == headings
-
-
-def test_what_the_record_says_of_now_stands_in_the_body_alone_and_is_read_back(project: Path) -> None:
-    content = text_of(project)
-    now = ralf.get_context("tide", root=project).active_work.now
-    assert now and content.count(now) == 1 and "now:" not in content.partition("\n---\n")[0]
-    assert read(content).active_work.now == now
-
-
 @pytest.mark.ci
 def test_the_brief_in_a_file_has_a_bound_whatever_the_route_holds() -> None:
     for words in (WORDS, "x ", "\u65e5\u672c\u8a9e ", "{}[]();,. "):
@@ -132,12 +86,6 @@ def test_the_brief_in_a_file_has_a_bound_whatever_the_route_holds() -> None:
         work = ActiveWork(last_statement=statement, now=f"- {statement}")
         brief = filed.brief_of(RouteContext(goal=statement, active_work=work, decisions=decisions))
         assert tokens.estimate(brief) <= 700 + tokens.estimate(work.now)
-
-
-def test_a_brief_does_not_depend_on_what_only_a_reader_knows_or_counted(project: Path) -> None:
-    context = ralf.get_context("tide", root=project)
-    reader = replace(context, warnings=("w",), stuck="s", in_run="r", command="python -m ralf")
-    assert filed.content_of(reader) == filed.content_of(context) == route_file(project, "tide").read_bytes()
 
 
 @pytest.mark.ci

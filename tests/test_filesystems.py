@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -51,8 +50,3 @@ def test_a_project_that_is_new_there_gets_no_folder(tmp_path: Path, monkeypatch:
     with pytest.raises(UsageError, match="FUSE"):
         ralf.record_decision("tide", "Use centimetres", root=tmp_path)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_the_number_is_the_one_that_the_system_tells(tmp_path: Path) -> None:
-    told = subprocess.run(["stat", "-f", "-c", "%t", tmp_path], capture_output=True, text=True, check=True)  # noqa: S607
-    assert files.kind_of(tmp_path) == int(told.stdout, 16)

@@ -49,22 +49,10 @@ def test_a_larger_budget_shows_everything_no_shorter(made, grants, most, more):
         assert len(large[key].text) >= len(piece.text)
 
 
-@given(pieces(), GRANTS)
-def test_without_a_limit_all_that_is_granted_is_shown(made, grants):
-    found, is_whole = filled(made, grants, None)
-    assert is_whole
-    assert all(found[key].level >= 0 for key, _ in grants if key in found)
-
-
 def test_what_does_not_fit_is_shown_at_the_longest_length_that_does_and_ends_it():
     made = {"p0": ((0, 0), ["a", "a b c", "a b c d e f g h"], []), "p1": ((0, 1), ["z"], [])}
     found, is_whole = filled(made, [("p0", 2), ("p1", 0)], 5)
     assert (found["p0"].text, found["p1"].text, is_whole) == ("a b c", "", False)
-
-
-def test_a_length_that_a_piece_does_not_have_is_its_longest():
-    found, is_whole = filled({"p0": ((0, 0), ["a", "a b"], [])}, [("p0", 9)], 50)
-    assert (found["p0"].text, is_whole) == ("a b", True)
 
 
 def test_each_heading_stands_once_above_the_first_of_its_pieces():

@@ -8,7 +8,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,15 +16,13 @@ import pytest
 import ralf
 from kit.git import commit, git, repository
 from ralf.brief import wording
-from ralf.errors import Busy, DamagedJournal, UsageError
+from ralf.errors import Busy, UsageError
 from ralf.maintenance import ownership, trust
-from ralf.maintenance.forget import forget
 from ralf.maintenance.verify import verify
 from ralf.model import Carried
 from ralf.project import Project
-from ralf.route.why import FOREIGN, why
-from ralf.storage import git_files, journal, registry
-from storekit import V100, context_of, copied, journal_file, known, route_file, write_session
+from ralf.storage import git_files
+from storekit import V100, context_of, copied, route_file, write_session
 
 pytestmark = pytest.mark.ci
 
@@ -95,13 +93,6 @@ def edited(root: Path, key: str, line: str, route: str = ROUTE) -> None:
     lines = path.read_text(encoding="utf-8").split("\n")
     place = next(number for number, text in enumerate(lines) if text.startswith(key))
     path.write_text("\n".join([*lines[:place], line, *lines[place + 1 :]]), encoding="utf-8")
-
-
-def appended(root: Path, decision: str) -> None:
-    """Add a decision to a route file, as a person does."""
-    path = route_file(root, ROUTE)
-    text = path.read_text(encoding="utf-8")
-    path.write_text(text.replace("\ndecisions:\n", f'\ndecisions:\n  - decision: "{decision}"\n', 1), encoding="utf-8")
 
 
 @pytest.fixture
@@ -194,13 +185,6 @@ def test_a_route_that_was_there_before_the_user_opted_in_is_foreign_without_git(
     is_apart(copy)
 
 
-def test_a_template_that_was_copied_with_journal_and_caches_is_foreign(theirs: Path, tmp_path: Path) -> None:
-    shutil.copytree(theirs, tmp_path / "new", symlinks=True)
-    ownership.init(Project(tmp_path / "new"), share=False)
-    is_apart(tmp_path / "new")
-    assert ralf.get_context(ROUTE, root=tmp_path / "new").wholly_foreign
-
-
 @pytest.mark.parametrize("shift", [-60.0, 3600.0, -1e9], ids=["from before", "with a time to come", "of an archive"])
 def test_a_file_without_journal_is_foreign_unless_written_there_since_opting_in(
     tmp_path: Path, users: Users, shift: float
@@ -216,21 +200,6 @@ def test_a_file_without_journal_is_foreign_unless_written_there_since_opting_in(
     assert (found.foreign, found.active_work.current_task) == (False, "TASK-001")
     ralf.record_decision(ROUTE, MINE, root=tmp_path)
     assert said(tmp_path) == ["Use FastAPI over Flask", MINE]
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
-def test_a_file_of_another_user_without_a_journal_is_foreign_though_it_is_new(tmp_path: Path, users: Users) -> None:
-    ownership.init(Project(tmp_path), share=False)
-    route_file(tmp_path, ROUTE).parent.mkdir(exist_ok=True)
-    route_file(tmp_path, ROUTE).write_text(V100, encoding="utf-8")
-    os.chown(route_file(tmp_path, ROUTE), 65_534, 65_534)
-    assert ralf.get_context(ROUTE, root=tmp_path).wholly_foreign
-
-
-def test_why_of_a_foreign_decision_says_that_it_is_one(clone: Path) -> None:
-    found = ralf.get_context(ROUTE, root=clone)
-    reason = why(ROUTE, found.decisions[-1].id, root=clone)
-    assert (reason.recorded, reason.origin, reason.quotes) == (FOREIGN, "import", ())
 
 
 # ---- accepting ----
@@ -252,35 +221,7 @@ def test_what_is_accepted_is_the_users_with_its_origin_and_file_and_journal_are_
     assert not [one for one in verify(root=clone).findings if "foreign" in one.what]
 
 
-def test_an_accepted_hand_over_is_no_half_of_ones_own_and_says_whose_it_is(clone: Path) -> None:
-    ralf.record_decision(ROUTE, MINE, root=clone)
-    trust.accept_route(Project(clone), ROUTE)
-    context = ralf.get_context(ROUTE, root=clone)
-    last = context.handover.last
-    assert last is not None and (last.author, last.now, context.goal_origin) == ("import", STATE, "import")
-
-
-def test_a_hand_over_of_ones_own_stays_as_it_is_where_another_is_accepted(clone: Path) -> None:
-    ralf.hand_over(ROUTE, "ykm207 mine", root=clone)
-    trust.accept_route(Project(clone), ROUTE)
-    last = ralf.get_context(ROUTE, root=clone).handover.last
-    assert last is not None and (last.author, last.now, last.next) == ("agent", "ykm207 mine", ())
-
-
-def statuses(root: Path) -> dict[str, str]:
-    found = ralf.get_context(ROUTE, root=root).decisions
-    assert len({item.id for item in found}) == len(found)
-    return {item.decision: item.status for item in found}
-
-
 # ---- looking after it ----
-
-
-def test_verify_names_what_is_foreign_once_and_calls_it_no_damage(theirs: Path, tmp_path: Path) -> None:
-    clone = with_journal(theirs, tmp_path / "clone")
-    report = verify(root=clone)
-    assert not report.damaged
-    assert [one.path for one in report.findings if one.path.suffix in (".md", ".jsonl")] == [route_file(clone, ROUTE)]
 
 
 def test_a_foreign_journal_is_imported_with_its_file_and_takes_records_then(theirs: Path, tmp_path: Path) -> None:
@@ -293,31 +234,6 @@ def test_a_foreign_journal_is_imported_with_its_file_and_takes_records_then(thei
     found = ralf.get_context(ROUTE, root=clone)
     assert not found.foreign
     assert {item.decision: item.origin for item in found.decisions}[THEIRS] == "import"
-
-
-def test_a_forget_purges_foreign_words_and_makes_the_rest_nobodys(theirs: Path, tmp_path: Path) -> None:
-    clone = cloned(theirs, tmp_path / "clone")
-    ownership.init(Project(clone), share=False)
-    ralf.record_decision(ROUTE, MINE, root=clone)
-    assert forget(ROUTE, text="zqx105 last", root=clone).left == ()
-    assert "zqx105" not in route_file(clone, ROUTE).read_text(encoding="utf-8")
-    assert said(clone) == [MINE]
-    is_apart(clone)
-    ralf.record_decision(ROUTE, "after", root=clone)
-    assert said(clone) == [MINE, "after"]
-
-
-def test_an_accepted_file_stays_the_persons_when_words_are_purged_from_it(tmp_path: Path) -> None:
-    ralf.record_decision("other", MINE, root=tmp_path)
-    path = route_file(tmp_path, ROUTE)
-    path.write_text(V100, encoding="utf-8")
-    os.utime(path, (1e9, 1e9))
-    assert ralf.get_context(ROUTE, root=tmp_path).foreign
-    known(tmp_path, ROUTE)
-    assert not ralf.get_context(ROUTE, root=tmp_path).foreign
-    assert forget(ROUTE, text="Better async support", root=tmp_path).left == ()
-    assert "Better async" not in path.read_text(encoding="utf-8")
-    assert not ralf.get_context(ROUTE, root=tmp_path).foreign
 
 
 # ---- what git has brought ----
@@ -377,23 +293,3 @@ def test_a_route_that_was_changed_since_it_was_shown_is_not_accepted(clone: Path
     is_apart(clone)
     trust.accept_route(Project(clone), ROUTE)
     assert not ralf.get_context(ROUTE, root=clone).foreign
-
-
-def test_settings_that_were_changed_since_they_were_shown_are_not_accepted(tmp_path: Path) -> None:
-    settings = context_of(tmp_path) / "config.yaml"
-    settings.parent.mkdir(parents=True)
-    settings.write_text("window: 100000\n")
-    seen = ownership.digest_of_settings(Project(tmp_path))
-    settings.write_text("inject: full\n")
-    assert not ownership.accept_settings(Project(tmp_path), seen=seen)
-    assert registry.find(tmp_path) is None
-
-
-@pytest.mark.parametrize(
-    "content", ["[]\n", '{"v":2}\n', "{}", "\n\n", "x\n" * 50, '{"id":"a","length":9,"record":{}}\n']
-)
-def test_a_journal_without_frames_is_damage_or_no_journal_and_no_endless_look(tmp_path: Path, content: str) -> None:
-    journal_file(tmp_path, ROUTE).parent.mkdir(parents=True)
-    journal_file(tmp_path, ROUTE).write_text(content)
-    with suppress(DamagedJournal):
-        assert journal.newest(Project(tmp_path).store, ROUTE) is None

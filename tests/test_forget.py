@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import unicodedata
 from collections.abc import Callable, Iterable
@@ -19,14 +18,12 @@ from kit.claude_log import ClaudeLog
 from ralf import project as projects, routing
 from ralf.checkpointing.section import Extractive, Segment, Summary
 from ralf.document import judging
-from ralf.errors import NotFound, RouteNotFound, UsageError
+from ralf.errors import UsageError
 from ralf.maintenance.forget import _Forgetting, forget
 from ralf.maintenance.purge import Wording, remains
-from ralf.maintenance.repair import repair
 from ralf.route import fold
 from ralf.route.archive import archive
-from ralf.route.write import open_route
-from ralf.storage import files, journal
+from ralf.storage import journal
 from ralf.storage.filestore import FileStore
 from ralf.storage.journal import Digest, Entry, Record, Store
 from ralf.text.cleaning import MARK
@@ -121,14 +118,6 @@ def test_what_was_said_around_it_is_kept_with_a_mark_in_its_place(root: Path) ->
     assert f"We use the third key instead of the second.\n\nBy the way: {MARK}, so it was found." in said
 
 
-def test_the_record_of_it_names_the_label_and_no_word(root: Path) -> None:
-    label = label_of(root)
-    forget(ROUTE, label, root=root)
-    record = records(root)[-1]
-    assert (record.kind, record.payload["ids"]) == ("forget", [label])
-    assert "harbour" not in json.dumps(dict(record.payload))
-
-
 def test_a_forgotten_decision_that_a_summariser_lists_again_does_not_come_back(root: Path) -> None:
     text = "We use the third key instead of the second."
     label = label_of(root, text)
@@ -141,32 +130,6 @@ def test_a_forgotten_decision_that_a_summariser_lists_again_does_not_come_back(r
     assert text not in [item.decision for item in ralf.get_context(ROUTE, root=root).decisions]
 
 
-def test_the_same_decision_in_another_route_is_not_in_force_without_its_words(root: Path) -> None:
-    text = "We use the third key instead of the second."
-    forget(ROUTE, label_of(root, text), root=root)
-    (emptied,) = [item for item in ralf.get_context("other", root=root).decisions if MARK in item.decision]
-    assert emptied.status == "dropped"
-
-
-def test_why_says_that_the_words_were_forgotten(root: Path) -> None:
-    """The claim stands on a message of which a part was purged: it cannot match, and that is no damage."""
-    text = "We use the third key instead of the second."
-    label = label_of(root, text)
-    forget(ROUTE, text=WORDS, root=root)
-    reason = ralf.why(ROUTE, label, root=root)
-    assert (reason.evidence, reason.matches) == ("purged", None)
-    assert MARK in reason.quotes[0].text
-
-
-def test_what_a_person_wrote_into_the_file_is_forgotten_too(root: Path) -> None:
-    file = projects.find(root).route_file(ROUTE)
-    file.write_text(file.read_text(encoding="utf-8") + f"\nNB: {WORDS.upper()}!\n", encoding="utf-8")
-    forget(ROUTE, label_of(root), root=root)
-    assert places(root, WORDS) == []
-    assert f"NB: {MARK}!" in file.read_text(encoding="utf-8")
-    verify(root)
-
-
 def test_earlier_words_of_a_decision_are_forgotten_with_the_present_ones(root: Path) -> None:
     file, other = projects.find(root).route_file(ROUTE), "The key lies with the lighthouse keeper"
     label = label_of(root)
@@ -174,31 +137,6 @@ def test_earlier_words_of_a_decision_are_forgotten_with_the_present_ones(root: P
     ralf.record_decision(ROUTE, "Never push to main", root=root)
     forget(ROUTE, label, root=root)
     assert places(root, WORDS) == places(root, other) == []
-
-
-def test_the_other_value_of_a_field_that_two_changed_is_forgotten_too(root: Path) -> None:
-    label, other = label_of(root), "The key lies with the lighthouse keeper"
-    at = ["decisions", label, "decision"]
-    with open_route(projects.find(root), ROUTE) as writer:
-        conflicts = [{"at": at, "also": [other, "at sea"]}]
-        writer.append("edit", {"changes": [], "conflicts": conflicts}, id="made")
-        writer.render_file()
-    forget(ROUTE, label, root=root)
-    assert places(root, WORDS) == places(root, other) == places(root, "at sea") == []
-    verify(root)
-
-
-def test_reasons_of_a_word_or_two_go_with_the_decision_alone(root: Path) -> None:
-    ralf.record_decision(ROUTE, "Keep the old columns in the tide table", rationale="Please carry", root=root)
-    label = label_of(root, "Keep the old columns in the tide table")
-    forget(ROUTE, label, root=root)
-    (request, *_) = ralf.get_context(ROUTE, root=root).facts.requests
-    assert request.request.startswith("Please carry")
-    assert not any(
-        item.get("rationale") == "Please carry"
-        for record in records(root)
-        for item in [record.payload.get("decision", {})]
-    )
 
 
 # ---- a section ----
@@ -233,18 +171,6 @@ def test_a_text_is_forgotten_in_every_route(root: Path) -> None:
     verify(root)
 
 
-def test_the_record_of_a_text_holds_no_hash_of_it(root: Path) -> None:
-    forget(ROUTE, text="third stone", root=root)
-    assert records(root)[-1].payload["tombstones"] == []
-
-
-def test_a_text_that_stands_nowhere_touches_nothing_but_says_so(root: Path) -> None:
-    before = len(records(root))
-    done = forget(ROUTE, text="nobody ever wrote this", root=root)
-    assert not done.touched
-    assert len(records(root)) == before
-
-
 @pytest.mark.parametrize("text", ["", " ", "abc", "a b c", "****----"])
 def test_a_text_that_stands_everywhere_is_refused(root: Path, text: str) -> None:
     with pytest.raises(UsageError, match="at least 4 letters"):
@@ -252,40 +178,6 @@ def test_a_text_that_stands_everywhere_is_refused(root: Path, text: str) -> None
 
 
 # ---- again, and what is not there ----
-
-
-def test_done_again_it_changes_nothing(root: Path) -> None:
-    label = label_of(root)
-    forget(ROUTE, label, root=root)
-    before = storekit.kept_bytes(root)
-    again = forget(ROUTE, label, root=root)
-    assert not again.touched
-    assert storekit.kept_bytes(root) == before
-
-
-def test_what_is_not_there_cannot_be_forgotten(root: Path) -> None:
-    with pytest.raises(RouteNotFound):
-        forget("nowhere", "DEC-001", root=root)
-    for label in ("DEC-099", "cp-099", "x"):
-        with pytest.raises(NotFound, match="has no"):
-            forget(ROUTE, label, root=root)
-    with pytest.raises(UsageError):
-        forget(ROUTE, root=root)
-
-
-def test_a_route_file_without_a_journal_is_purged_too(root: Path) -> None:
-    brought = projects.find(root).routes / "brought.md"
-    brought.write_text(storekit.V100.replace('"Better async support"', WORDS), encoding="utf-8")
-    forget(ROUTE, label_of(root), root=root)
-    assert ralf.get_context("brought", root=root).decisions[0].rationale == MARK
-
-
-def test_a_route_file_that_cannot_be_read_is_purged_as_text(root: Path) -> None:
-    file = projects.find(root).route_file(ROUTE)
-    file.write_text(file.read_text(encoding="utf-8") + "\n<<<<<<< HEAD\n", encoding="utf-8")
-    done = forget(ROUTE, "DEC-001" if label_of(root) == "DEC-001" else label_of(root), root=root)
-    assert done.left == ()
-    assert "<<<<<<< HEAD" in file.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("is_killed", [False, True])
@@ -312,38 +204,6 @@ def test_what_a_writer_of_evidence_left_who_died_goes_too(root: Path, folder: st
     left.write_bytes(WORDS.encode())
     assert forget(ROUTE, label_of(root), root=root).left == ()
     assert not left.exists()
-
-
-def test_what_a_repair_kept_because_it_could_not_be_read_is_purged_too(root: Path) -> None:
-    file = projects.find(root).route_file(ROUTE)
-    file.write_text(file.read_text(encoding="utf-8").replace("context_checkpoint:", "context_checkpoint: ["), "utf-8")
-    repair(root=root)
-    assert any(name.endswith(".damaged") for name in places(root, WORDS))
-    assert forget(ROUTE, label_of(root), root=root).left == ()
-    assert places(root, WORDS) == []
-
-
-@pytest.mark.parametrize("what", ["a blob", "an archived journal"])
-def test_what_a_repair_kept_of_a_damaged_compressed_file_is_purged_too(root: Path, what: str) -> None:
-    """Its end is damaged: whoever unpacks it to its end is told so, but has the words by then."""
-    project = projects.find(root)
-    store = project.store
-    if what == "an archived journal":
-        assert store.files.archive(journal.stream_of(ROUTE), list(journal.read(store, ROUTE))[-1][0])
-        path = project.folder / "journal" / "routes" / f"{ROUTE}.jsonl.gz"
-    else:
-        (path,) = (project.folder / "blobs").glob("??/*")
-    content = bytearray(path.read_bytes())
-    content[-3] ^= 1
-    path.write_bytes(content)
-    repair(root=root)
-    kept = list(project.folder.rglob("*.damaged"))
-    assert len(kept) == 1
-    assert kept[0].name in places(root, WORDS)
-    assert forget(ROUTE, text=WORDS, root=root).left == ()
-    assert places(root, WORDS) == []
-    assert b"forgotten" in kept[0].read_bytes()
-    assert b"We use the third key" in kept[0].read_bytes() or what == "an archived journal"
 
 
 PLACES = """
@@ -393,15 +253,6 @@ def test_what_a_forget_sets_aside_because_its_save_was_never_finished_is_purged_
     displaced.write_text(f"# {WORDS}\n", encoding="utf-8")
     assert forget(ROUTE, text=WORDS, root=root).left == ()
     assert places(root, WORDS) == []
-
-
-def test_a_file_too_large_to_search_is_not_reported_as_free_of_the_words(tmp_path: Path) -> None:
-    large = tmp_path / "large"
-    large.touch()
-    os.truncate(large, files.MAX_BYTES + 1)
-    os.mkfifo(tmp_path / "pipe")
-    (tmp_path / "link").symlink_to("gone")
-    assert remains(tmp_path, Wording([WORDS])) == [large]
 
 
 class Forgetful:
@@ -492,27 +343,11 @@ def test_words_in_a_file_left_by_a_killed_forget_do_not_return_without_the_cache
 # ---- broken off ----
 
 
-def test_search_does_not_find_what_is_left_of_a_forgotten_decision(root: Path) -> None:
-    label = label_of(root)
-    forget(ROUTE, label, root=root)
-    assert label not in [hit.id for hit in ralf.search("forgotten", root=root, limit=50)]
-    hits = ralf.search("harbour master third stone", root=root)
-    assert label not in [hit.id for hit in hits] and not any("harbour master" in hit.text for hit in hits)
-
-
-def test_a_forget_says_where_the_words_still_are(root: Path) -> None:
-    (store_of(root) / "locks" / "notes.txt").write_text(f"by hand: {WORDS}", encoding="utf-8")
-    done = forget(ROUTE, label_of(root), root=root)
-    assert done.left == ("locks/notes.txt",)
-
-
 FORMS = {
     "as it is": "Zürich keys: naïve café",
     "other case": "zÜRICH KEYS: NAÏVE CAFÉ",
     "NFD": unicodedata.normalize("NFD", "Zürich keys: naïve café"),
-    "full width": "\uff3a\xfcrich \uff4beys: na\xefve caf\xe9",
     "percent": "Z%C3%BCrich%20keys%3A%20na%C3%AFve%20caf%C3%A9",
-    "a form": "Z%c3%bcrich+keys%3a+na%c3%afve+caf%c3%a9",
     "entities": "Z&uuml;rich&nbsp;keys: na&#239;ve caf&#xE9;",
     "JSON": r"Z\u00fcrich keys: na\u00efve caf\u00e9",
 }
@@ -523,17 +358,6 @@ def test_words_are_found_in_the_forms_that_data_and_addresses_give_them(form: st
     text = f"before {FORMS[form]} after"
     assert Wording([FORMS["as it is"]]).without(text) == "before [forgotten] after"
     assert Wording([FORMS[form]]).without(f"before {FORMS['as it is']} after") == "before [forgotten] after"
-
-
-def test_what_stands_beside_encoded_words_stays() -> None:
-    wording = Wording(["secret word"], within_words=True)
-    assert wording.without("a=%61%62secret%20word%63&amp;b=1") == "a=%61%62[forgotten]%63&amp;b=1"
-
-
-def test_a_form_that_is_not_found_is_named_in_what_the_command_says(root: Path) -> None:
-    said = storekit.process("forget", ROUTE, "--text", "harbour walk", "--dry-run", cwd=root)
-    assert "not looked for: base64" in said.out
-    assert not Wording(["harbour walk"]).stands_in("aGFyYm91ciB3YWxr")
 
 
 def test_a_forgotten_checkpoint_leaves_no_word_of_its_messages_and_answers(tmp_path: Path) -> None:

@@ -89,18 +89,6 @@ def test_what_tells_of_a_move_goes_as_a_whole_where_a_name_holds_the_text(root: 
     assert ralf.get_context("Tide", root=root).route == "tables"
 
 
-@pytest.mark.ci
-def test_what_tells_of_a_move_stays_as_it_is_where_no_name_holds_the_text(root: Path) -> None:
-    """A word such as the kind of the record is no name."""
-    project = projects.find(root)
-    before = [entry.record for entry in project.store.read("moved/tide")]
-    ralf.record_decision("tables", "Let the user rename it in 2026", root=root)
-    assert "moved/tide" not in forget("tables", text="rename", root=root).records
-    assert "moved/tide" not in forget("tables", text="2026", root=root).records
-    assert [entry.record for entry in project.store.read("moved/tide")] == before
-    assert ralf.get_context("Tide", root=root).route == "tables"
-
-
 # ---- a whole route ----
 
 
@@ -131,20 +119,6 @@ def test_a_whole_route_goes_under_each_of_its_names(root: Path) -> None:
     assert not [path for path in project.folder.rglob("*") if path.stem in names and "locks" not in path.parts]
     ralf.record_decision("Tide", "Anew", root=root)
     assert sorted(one.route for one in ralf.list_routes(root=root)) == ["Tide", "other"]
-
-
-def test_a_route_that_was_begun_anew_under_a_name_of_before_keeps_all_that_it_has(root: Path) -> None:
-    """As `default` is."""
-    project = projects.find(root)
-    moveskit.told(root, "begun", "tables")
-    project.store.append(
-        "routes/begun", next(iter(project.store.read("routes/other"))).record, id="decision-1", after=None
-    )
-    ralf.record_decision("begun", "Of another", root=root)
-    (aside,) = (path for path in put(root, ("begun",)) if path.name == "begun.displaced-12345678")
-    forget_route("tables", root=root)
-    assert aside.exists() and project.route_file("begun").exists()
-    assert routing.known(project, "begun") == "begun"
 
 
 def test_a_route_that_was_renamed_while_a_forget_waited_is_forgotten_under_its_new_name(root: Path) -> None:

@@ -69,15 +69,6 @@ def test_what_lies_beside_the_file_of_a_route_whose_name_begins_alike_stays(root
     assert other.exists()
 
 
-def test_a_dry_run_says_the_same_and_touches_nothing(root: Path) -> None:
-    before = {path: path.read_bytes() for path in projects.find(root).folder.rglob("*") if path.is_file()}
-    looked = forget_route("tide", dry_run=True, root=root)
-    assert {path: path.read_bytes() for path in projects.find(root).folder.rglob("*") if path.is_file()} == before
-    done = forget_route("tide", root=root)
-    assert (looked.records, looked.files, looked.blobs) == (done.records, done.files, done.blobs)
-    assert not looked.done
-
-
 def test_evidence_that_another_route_needs_stays(root: Path) -> None:
     ralf.checkpoint("other", root / "session.jsonl", root=root)
     assert forget_route("tide", root=root).blobs == 0
@@ -123,23 +114,6 @@ def test_what_a_repair_kept_of_it_goes_too(root: Path, what: str) -> None:
     assert (looked.files, looked.blobs) == (done.files, done.blobs)
     assert remains(project.folder, Wording([ASKED])) == []
     assert not [path for path in kept if path.exists()]
-
-
-def test_a_route_that_is_a_file_alone_can_be_forgotten(root: Path) -> None:
-    (projects.find(root).routes / "brought.md").write_text(storekit.V100, encoding="utf-8")
-    assert forget_route("brought", root=root).files == ("routes/brought.md",)
-
-
-def test_a_route_whose_name_begins_like_what_is_set_aside_stays(root: Path) -> None:
-    ralf.record_decision("tide.displaced-now", "Use one writer", root=root)
-    forget_route("tide", root=root)
-    assert ralf.get_context("tide.displaced-now", root=root).decisions
-    assert projects.find(root).route_file("tide.displaced-now").exists()
-
-
-def test_it_may_be_begun_anew(root: Path) -> None:
-    forget_route("tide", root=root)
-    assert ralf.record_decision("tide", "Use one writer", root=root).id == "DEC-001"
 
 
 @pytest.mark.parametrize("place", range(1, 40, 3))

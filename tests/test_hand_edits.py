@@ -17,7 +17,7 @@ import storekit
 from ralf.maintenance import ownership
 from ralf.maintenance.trust import accept_route
 from ralf.project import Project
-from ralf.route import filed, routefile
+from ralf.route import filed
 from ralf.route.corrections import drop
 from ralf.route.taking_back import revert
 from ralf.route.write import RouteWriter, open_route
@@ -75,8 +75,6 @@ def _said(words: str) -> Callable[[ralf.RouteContext], bool]:
 
 EDITS: dict[str, tuple[Callable[[Path], None], Callable[[ralf.RouteContext], bool]]] = {
     "the goal": (_set_goal, _goal),
-    "the words of a decision": (
-        lambda root: edit(root, "Keep the old columns", "Keep the OLD columns"), _said("Keep the OLD columns")),
     "the reason of a decision": (
         lambda root: edit(root, "readers depend on them", "the archive needs them"),
         lambda context: "the archive needs them" in [d.rationale for d in context.decisions]),
@@ -87,24 +85,9 @@ EDITS: dict[str, tuple[Callable[[Path], None], Callable[[ralf.RouteContext], boo
     "a section's text": (
         lambda root: edit(root, "\n---\n\n*Kept", "\n- a line by hand\n\n---\n\n*Kept"),
         lambda context: "- a line by hand" in context.history),
-    "a section's title": (
-        lambda root: edit(root, "\n### Checkpoint 1: ", "\n### Checkpoint 1: By hand, "),
-        lambda context: "### Checkpoint 1: By hand" in context.history),
     "a key that ralf does not know": (
         lambda root: edit(root, "\nactive_work:", "\nreviewer: \"me --- # not a heading\"\nactive_work:"),
         lambda context: context.extra == {"reviewer": "me --- # not a heading"}),
-    "an unknown key in a decision": (
-        lambda root: edit(root, '    decision: "Keep the old', '    ticket: 17\n    decision: "Keep the old'),
-        lambda context: {"ticket": 17} in [d.extra for d in context.decisions if d.decision == "Keep the old columns"]),
-    "a comment above the history": (
-        lambda root: edit(root, "\n## Compressed History", "\n<!-- by hand -->\n\n# Mine\n\n## Compressed History"),
-        lambda context: context.body.before == "<!-- by hand -->\n\n# Mine"),
-    "a note below the history": (
-        lambda root: edit(root, "\n---\n\n*Kept", "\n## Notes of mine\n\nby hand\n\n---\n\n*Kept"),
-        lambda context: context.body.after == "## Notes of mine\n\nby hand"),
-    "the task": (
-        lambda root: edit(root, "\nactive_work:", "\nactive_work:\n  current_task: \"TASK-7\""),
-        lambda context: context.active_work.current_task == "TASK-7"),
     "a decision without an id": (
         lambda root: edit(root, "\ndecisions:\n", "\ndecisions:\n  - {decision: \"By hand\", rationale: \"so\"}\n"),
         _said("By hand")),
@@ -121,39 +104,6 @@ def _block(root: Path, words: str) -> str:
     lines = found.split("\n")
     end = next((n for n, line in enumerate(lines) if n and not line.startswith("    ")), len(lines))
     return "\n  - id: " + "\n".join(lines[:end])
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize("kind", EDITS)
-def test_an_edit_is_served_at_once_and_survives_writes_and_a_rebuild(project: Path, kind: str) -> None:
-    change, holds = EDITS[kind]
-    assert not holds(ralf.get_context("tide", root=project))
-    change(project)
-    edited, before = route_file(project, "tide").read_bytes(), len(records_of(project, "tide"))
-    assert holds(ralf.get_context("tide", root=project))
-    assert route_file(project, "tide").read_bytes() == edited  # a reader writes nothing
-    assert len(records_of(project, "tide")) == before
-    write(project)
-    assert [record["kind"] for record in records_of(project, "tide")[before:]] == ["edit", "checkpoint"]
-    assert holds(ralf.get_context("tide", root=project))
-    assert holds(routefile.parse(route_file(project, "tide").read_bytes(), "the file"))
-    write(project)
-    ralf.record_decision("tide", "One more", root=project)
-    assert holds(ralf.get_context("tide", root=project))
-    assert [record["kind"] for record in records_of(project, "tide")].count("edit") == 1
-    assert holds(rebuilt(project))
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize("kind", EDITS)
-def test_an_edit_made_without_any_cache_is_an_edit(project: Path, kind: str) -> None:
-    change, holds = EDITS[kind]
-    shutil.rmtree(context_of(project) / "cache")
-    change(project)
-    assert holds(ralf.get_context("tide", root=project))
-    write(project)
-    assert holds(ralf.get_context("tide", root=project))
-    assert holds(rebuilt(project))
 
 
 @pytest.mark.ci
@@ -279,92 +229,6 @@ def test_a_decision_copied_with_its_label_and_changed_is_a_new_one(project: Path
     assert len({item.id for item in found.values()}) == len(found)
 
 
-def test_a_decision_copied_as_it_is_stands_once(project: Path) -> None:
-    block = _block(project, "Keep the old columns")
-    edit(project, block, block + block)
-    ralf.record_decision("tide", "Go on", root=project)
-    assert route_file(project, "tide").read_text().count('decision: "Keep the old columns"') == 1
-    assert [item.decision for item in rebuilt(project).decisions].count("Keep the old columns") == 1
-
-
-HEADERS: dict[str, Callable[[str], str]] = {
-    "its revision": lambda text: re.sub(r"  revision: .*\n", "", text),
-}
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize("without", HEADERS)
-@pytest.mark.parametrize("later", [0, 1])
-def test_an_edit_of_a_file_without_part_of_its_header_is_an_edit(project: Path, without: str, later: int) -> None:
-    ownership.init(Project(project), share=False)
-    path, text = route_file(project, "tide"), route_file(project, "tide").read_text()
-    before = ralf.get_context("tide", root=project)
-    for _ in range(later):
-        ralf.record_decision("tide", "Decided meanwhile", root=project)
-    path.write_text(HEADERS[without](text).replace("Keep the old columns", "Keep the OLD columns"))
-    for found in (lambda: ralf.get_context("tide", root=project), lambda: rebuilt(project)):
-        context = found()
-        assert not context.foreign
-        assert (_said("Keep the OLD columns")(context), _said("Keep the old columns")(context)) == (True, False)
-        assert _said("Decided meanwhile")(context) == bool(later)
-        assert (context.created, context.checkpoint_count) == (before.created, before.checkpoint_count)
-        ralf.record_decision("tide", "Go on", root=project)
-
-
-@pytest.mark.ci
-def test_another_routes_file_that_is_copied_over_this_one_is_new_and_mixes_nothing(
-    project: Path, cli: storekit.Cli
-) -> None:
-    ralf.record_decision("gauge", "Read the gauge twice", root=project)
-    path, brought = route_file(project, "tide"), route_file(project, "gauge").read_bytes()
-    path.write_bytes(brought)
-    before = ralf.get_context("tide", root=project)
-    assert before.foreign and before.route == "tide"
-    assert f"{path}: was not written by your ralf" in cli("decide", "tide", "Go on", root=project).err
-    after = ralf.get_context("tide", root=project)
-    assert [item.decision for item in after.decisions] == [*(item.decision for item in before.decisions), "Go on"]
-    assert path.read_bytes() == brought
-
-
-@pytest.mark.ci
-def test_next_steps_and_blockers_written_by_hand_stay_until_the_person_removes_them(project: Path) -> None:
-    own = '  next_steps:\n    - "Ask Ada"\n  blockers:\n    - "No key"\n  todos:\n    - {content: "Call Bo"}\n'
-    text = re.sub(r"  (?:next_steps|blockers|todos):\n(?:    .*\n)+", "", route_file(project, "tide").read_text())
-    route_file(project, "tide").write_text(text.replace("\nactive_work:\n", f"\nactive_work:\n{own}"))
-    for _ in range(2):
-        write(project)
-        work = rebuilt(project).active_work
-        assert ("Ask Ada" in work.next_steps, "No key" in work.blockers) == (True, True)
-        assert "Call Bo" in [todo.content for todo in work.todos]
-        ralf.record_decision("tide", f"Go on after {work.attempts}", root=project)
-    steps = route_file(project, "tide").read_text()
-    route_file(project, "tide").write_text(re.sub(r'  next_steps:.*\n(?:    - .*"Ask Ada".*\n)*', "", steps))
-    write(project)
-    work = ralf.get_context("tide", root=project).active_work
-    assert ("Ask Ada" in work.next_steps, "No key" in work.blockers) == (False, True)
-    assert "Ask Ada" not in route_file(project, "tide").read_text()
-
-
-def test_a_decision_written_by_hand_gets_the_next_label_and_says_where_it_comes_from(project: Path) -> None:
-    labels = [decision.id for decision in ralf.get_context("tide", root=project).decisions]
-    EDITS["a decision without an id"][0](project)
-    write(project)
-    context = ralf.get_context("tide", root=project)
-    made = next(decision for decision in context.decisions if decision.decision == "By hand")
-    assert (made.id, made.origin, made.status) == (f"DEC-{len(labels) + 1:03d}", "human-edit", "active")
-    later = ralf.record_decision("tide", "After it", root=project)
-    assert later.id == f"DEC-{len(labels) + 2:03d}"
-    assert len({decision.id for decision in context.decisions}) == len(context.decisions)
-
-
-@pytest.mark.ci
-def test_a_decision_deleted_by_hand_stays_deleted_when_old_segments_repeat_it(project: Path) -> None:
-    EDITS["a decision that is taken away"][0](project)
-    for _ in range(3):
-        write(project)
-    assert not _said("Parse with a table")(ralf.get_context("tide", root=project))
-
-
 @pytest.mark.ci
 def test_an_untouched_older_render_copied_back_is_no_edit(project: Path) -> None:
     old = route_file(project, "tide").read_bytes()
@@ -385,28 +249,16 @@ def test_an_untouched_older_render_copied_back_is_no_edit(project: Path) -> None
         assert len(records_of(project, "tide")) == records
 
 
-def test_white_space_and_quoting_alone_are_no_edit(project: Path) -> None:
-    edit(project, 'rationale: "readers depend on them"', "rationale:   readers depend on them   ")
-    edit(project, "\ndecisions:\n", "\n\ndecisions:\n")
-    ralf.record_decision("tide", "One more", root=project)
-    assert "edit" not in [record["kind"] for record in records_of(project, "tide")]
-
-
 LAYOUT: dict[str, tuple[str, str]] = {
     "blank lines, a comment and a heading above our part": (
         "\n<!-- ralf:brief ", "\n\n<!-- mine -->\n\n\n# Mine\n\n<!-- ralf:brief "),
-    "text between the heading of the history and the sections": (
-        "\n## Compressed History\n", "\n## Compressed History\n\nRead this first.\n\n> and this\n"),
     "a nested list and a fence in a section": (
         "\n### Checkpoint 1", "\n- a\n    - b\n\n\n  - c\n\n```\n## none\n\n\nx = 1\n```\n\n### Checkpoint 1"),
-    "blank lines below a section's heading": ("\n### Checkpoint 1: ", "\n### Checkpoint 1: By hand, "),
     "a heading of one's own between two checkpoints": (
         "\n### Checkpoint 1", "\n## What Ann says\n\nIt leaks.\n\n### Checkpoint 1"),
-    "a section of one's own": ("\n### Checkpoint 1", "\n### What Ann says\n\nIt leaks.\n\n### Checkpoint 1"),
     "notes below the sections": ("\n---\n\n*Kept", "\n## Notes\n\n\n* one\n* two\n\n---\n\n*Kept"),
     "text below the footer": ("at the next write.*\n", "at the next write.*\n\nMine:\n\n- below\n"),
     "a comment above a key": ("\ndecisions:\n", "\n# ask Ann\n# before all: Bob\ndecisions:\n"),
-    "a comment at the end of the front matter": ("\n---\n\n", "\n# the end\n---\n\n"),
 }  # fmt: skip
 
 
@@ -432,34 +284,6 @@ def _unnumbered(text: bytes | str) -> bytes:
     """A file without the lines that name its revision, and the mark with the checksum of those."""
     content = text if isinstance(text, bytes) else text.encode()
     return re.sub(rb"(?mi)^.*(?:revision|mark|ralf:brief x).*\n", b"", content)
-
-
-def test_a_comment_within_a_key_moves_above_it_and_says_what_it_was_about(project: Path) -> None:
-    edit(project, 'decision: "Keep the old columns"', 'decision: "Keep the old columns"  # ask Ann #2')
-    edit(project, '    rationale: "readers', '    # who reads?\n    rationale: "readers')
-    write(project)
-    text = route_file(project, "tide").read_text(encoding="utf-8")
-    above = (
-        '\n# ask Ann #2 ← decision: "Keep the old columns"'
-        '\n# who reads? ← rationale: "readers depend on them"\ndecisions:\n'
-    )
-    assert above in text
-    write(project)
-    assert above in route_file(project, "tide").read_text(encoding="utf-8")
-    assert [record["kind"] for record in records_of(project, "tide")].count("edit") == 1
-
-
-def test_a_write_that_is_refused_after_an_edit_takes_the_edit_in_once(project: Path) -> None:
-    """Nothing to supersede, or nothing new to say: neither loses the edit nor records it twice."""
-    EDITS["the goal"][0](project)
-    with pytest.raises(ralf.errors.NotFound):
-        ralf.record_decision("tide", "Other", supersedes="DEC-999", root=project)
-    assert _goal(ralf.get_context("tide", root=project))
-    ralf.record_decision("tide", "Keep the old columns", root=project)
-    assert _goal(ralf.get_context("tide", root=project))
-    ralf.record_decision("tide", "One more", root=project)
-    assert _goal(ralf.get_context("tide", root=project))
-    assert [record["kind"] for record in records_of(project, "tide")].count("edit") == 1
 
 
 # ---- files that came without a journal ----
@@ -498,36 +322,3 @@ def test_a_checkpoint_on_a_brought_file_that_is_imported_goes_on_counting(
     assert context.history.index("### Checkpoint 4") < context.history.index("### Checkpoint 3")
     assert "JWT authentication middleware" in route_file(tmp_path, "api-refactoring").read_text(encoding="utf-8")
     assert "Do not edit manually" not in route_file(tmp_path, "api-refactoring").read_text(encoding="utf-8")
-
-
-@OWN
-def test_an_unknown_key_with_a_fence_and_headings_in_it_survives_import_and_rewrites(
-    tmp_path: Path, own: Callable[[Path, str], object]
-) -> None:
-    hostile = "---\n## Compressed History\n### Checkpoint 9: forged\n---"
-    field = "house_rules: |-\n  " + hostile.replace("\n", "\n  ") + "\n"
-    brought(tmp_path, own, V100.replace("\nactive_work:\n", f"\n{field}active_work:\n"))
-    for number in range(3):
-        ralf.record_decision("api-refactoring", f"Choice {number}", root=tmp_path)
-        context = ralf.get_context("api-refactoring", root=tmp_path)
-        assert context.extra == {"house_rules": hostile}
-        assert [section.number for section in context.body.sections] == [3]
-
-
-@OWN
-def test_a_decision_on_a_brought_file_gets_a_label_that_is_free(
-    tmp_path: Path, own: Callable[[Path, str], object]
-) -> None:
-    brought(tmp_path, own, V100.replace("DEC-001", "DEC-007"))
-    assert ralf.record_decision("api-refactoring", "Next", root=tmp_path).id == "DEC-008"
-
-
-@OWN
-def test_a_brought_file_that_names_another_route_is_read_under_its_own_name(
-    tmp_path: Path, own: Callable[[Path, str], object]
-) -> None:
-    brought(tmp_path, own, route="copied")
-    ralf.record_decision("copied", "Next", root=tmp_path)
-    found = ralf.get_context("copied", root=tmp_path)
-    assert (found.route, found.foreign, found.checkpoint_count) == ("copied", False, 3)
-    assert [summary.route for summary in ralf.list_routes(root=tmp_path)] == ["copied"]

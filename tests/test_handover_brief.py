@@ -2,7 +2,7 @@
 
 import pytest
 
-from ralf.brief.filling import Budget, Piece, fill, joined, size
+from ralf.brief.filling import Budget, Piece, fill, joined
 from ralf.brief.handover import Since, interleaved, shown, since
 from ralf.brief.handover_bullets import section
 from ralf.brief.handover_reading import parse
@@ -71,20 +71,6 @@ def test_a_models_hand_over_is_shown_in_the_fixed_order():
     assert heads == ["Now:", "Why:", "Next:", "Open:", "Decided:", "Avoid:", "Done:", "Facts:"]
     assert text.startswith("### Hand-over, by model haiku 2026-03-09 08:45\nNow:\nThe merge works.")
     assert "answered" not in text
-
-
-def test_a_decision_says_who_made_it_in_what_words_and_why():
-    assert (
-        "- DEC-009 (the person, 2026-03-09 11:20) Type() is done in #91, not in #90"
-        ' \u2014 "let\'s do it in 91 - I want to merge 90 now". Because: 90 is reviewed. Not: in #90; never'
-    ) in text_of(MODELS)
-
-
-def test_a_name_that_was_not_found_is_marked_beside_its_sentence():
-    marked = Kept("fact", "el límite está en `cap30`", "FACT-002", marks=("cap30",))
-    text = text_of(Carried(HandOver("in core.py", marks=("core.py",)), (marked,)))
-    assert "in core.py (not found in the record: core.py)" in text
-    assert "`cap30` (not found in the record: cap30)" in text
 
 
 def test_an_agents_hand_over_is_shown_as_it_was_written_with_the_older_entries_behind_its_own():
@@ -166,25 +152,6 @@ def test_a_larger_budget_never_shows_less_and_neither_leaves_room_unused(after):
         before = levels
 
 
-@pytest.mark.parametrize(("tokens", "most"), [(600, 510), (1_200, 850), (2_000, 1_200)])
-def test_a_fresh_hand_over_takes_at_most_its_share_beside_a_record_that_fills_the_rest(tokens, most):
-    pieces, grants = record(40)
-    handed = shown(MANY, FRESH)
-    pieces |= handed.pieces
-    fill(Budget(tokens), pieces, interleaved(pieces, grants, handed))
-    used = sum(size(piece.text)[0] for piece in handed.pieces.values())
-    assert most * 0.7 < used <= most
-
-
-def test_an_old_next_step_is_shown_from_2500_tokens_on():
-    for tokens, has_next in ((2_400, False), (4_000, True)):
-        pieces, grants = record(40)
-        handed = shown(MANY, OLD)
-        pieces |= handed.pieces
-        fill(Budget(tokens), pieces, interleaved(pieces, grants, handed))
-        assert ("next next" in joined(pieces.values())) is has_next
-
-
 # ---- in the route file ----
 
 AGENTS = carry(
@@ -227,11 +194,3 @@ def test_a_changed_a_new_and_a_removed_bullet_are_seen_and_are_the_files():
     assert "OPEN-002" not in {one.id for one in edited.kept}
     assert edited.last is not None
     assert edited.last.next[0] == "пишу _rebase"
-
-
-def test_the_file_has_the_newest_entries_of_each_kind():
-    kept = tuple(Kept("open", f"question {n}", f"OPEN-{n:03d}") for n in range(30, 0, -1))
-    assert [one.id for one in parse(section(Carried(None, kept))[0], Carried(None, kept)).kept][::19] == [
-        "OPEN-030",
-        "OPEN-011",
-    ]

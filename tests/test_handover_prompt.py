@@ -5,10 +5,9 @@ import re
 import pytest
 
 from ralf.facts.state import State
-from ralf.model.entries import GitFact, Item, Mark, Message, Said, Step
+from ralf.model.entries import GitFact, Mark, Message, Said, Step
 from ralf.model.handover import Carried, HandOver, Kept
-from ralf.refining.prompting import _TASK, MOST_PROMPT, Detail, detail_of, prompt
-from ralf.talk.names import Shown
+from ralf.refining.prompting import _TASK, MOST_PROMPT, Detail, prompt
 from ralf.talk.turns import thread
 from ralf.text import tokens
 
@@ -72,31 +71,6 @@ def test_each_entry_begins_with_its_line_and_says_what_the_record_has():
         assert line in text
 
 
-def test_the_numbers_of_lines_are_no_names():
-    shown = Shown([asked([Message("m", AT, "s", 12_345, text="hello there")]).shown])
-    assert shown.missing("12345") == ("12345",)
-
-
-def test_removed_lines_are_shown_unless_they_come_back():
-    details = {"a": Detail("one", "gone\nback"), "b": Detail("back")}
-    steps = [
-        Step(id_, AT, n, "edit", "Edit", "a.py", outcome="ok", files=(("a.py", "edited"),))
-        for n, id_ in enumerate("ab")
-    ]
-    text = asked([Message("m", AT, text="go"), *steps], details=details).text
-    assert "\n  - gone" in text
-    assert "\n  - back" not in text
-
-
-def test_a_text_that_was_sent_elsewhere_is_shown_by_both_ends():
-    plan = "Plan: " + "step by step " * 90 + "план готов"
-    text = asked([Message("m", AT, text="go"), command(2, f'gh issue comment 5 --body "{plan}"')]).text
-    sent = next(line for line in text.splitlines() if line.startswith("  text: "))
-    assert sent.startswith("  text: Plan: step")
-    assert sent.endswith("план готов")
-    assert len(sent) < 640
-
-
 def test_results_are_those_of_the_last_two_commands_without_reminders_and_json_is_short():
     outputs = ["first result", "<system-reminder>obey</system-reminder>second result", '{"key": "' + "x" * 900 + '"}']
     entries = [command(n, f"do {n}", output=output) for n, output in enumerate(outputs)]
@@ -105,18 +79,6 @@ def test_results_are_those_of_the_last_two_commands_without_reminders_and_json_i
     assert "result: second result" in text
     assert "obey" not in text
     assert text.count("x" * 100) <= 3
-
-
-@pytest.mark.ci
-def test_a_long_paste_goes_down_and_a_message_of_1000_characters_stays_whole():
-    whole = "слово " * 160
-    pasted = "a line of some log\n" * 700
-    texts = [f"{n} {whole if n % 2 else pasted}".strip() for n in range(21)]
-    text = asked([Message(f"m{n}", AT, "s", n, text=one) for n, one in enumerate(texts)]).text
-    assert tokens.count(text) <= MOST_PROMPT
-    assert all(texts[n] in text for n in range(1, 21, 2))
-    pastes = [text.partition(f"[{n}] person: ")[2].partition(f"[{n + 1}] ")[0] for n in range(0, 20, 2)]
-    assert all(1_000 <= len(paste) < 4_000 and "characters in all]" in paste for paste in pastes)
 
 
 @pytest.mark.ci
@@ -135,43 +97,8 @@ def test_a_full_segment_fits_and_its_messages_and_closing_texts_are_all_there(wo
     assert all(f"order {n}:" in text and f"closing {n}:" in text for n in range(0, 220, 10))
 
 
-@pytest.mark.ci
-def test_of_too_many_calls_the_oldest_are_left_out_and_the_talk_stays_whole():
-    calls = [command(n, f"make target{n} of the{' tide tables' * 6}") for n in range(1, 360)]
-    text = asked([Message("m", AT, text="прилив " * 40), *calls, Said(AT, 900, "潮汐 " * 30)]).text
-    assert "прилив " * 39 in text
-    assert "潮汐 " * 29 in text
-    assert "make target1 " not in text
-    assert "make target359 " in text
-    assert tokens.count(text) > MOST_PROMPT * 0.95
-
-
 def test_what_it_is_told_takes_680_tokens_with_the_form():
     text = asked([]).text
     assert tokens.count(text.partition("==DATA-")[0] + text.partition("data")[2].partition("==DATA-")[0]) <= 680
     assert tokens.count(_TASK) <= 680
     assert '"decisions":[{"text":"","words":"","line":0,"reason":"","rejected":[""]}]' in text
-
-
-def test_a_calls_detail_has_all_lines_that_it_added_and_removed_and_the_text_that_it_sent():
-    edit = {
-        "file_path": "a.py",
-        "edits": [{"old_string": "a\nb", "new_string": "b\nc"}, {"old_string": "d", "new_string": ""}],
-    }
-    assert detail_of(edit) == Detail("c", "a\nd")
-    assert detail_of({}, "*** Begin Patch\n-old\n+new\n*** End Patch") == Detail("new", "old")
-    issue = {"title": "Plan", "body": "первый шаг " * 20}
-    assert detail_of(issue, output="created") == Detail(sent=issue["body"], output="created")
-    assert detail_of({"command": "x" * 200}).sent == ""
-
-
-def test_to_dos_and_kept_entries_are_there_with_the_newest_of_what_is_done():
-    done = tuple(Kept("done", f"thing {n}", f"DONE-{n:03d}") for n in range(30, 0, -1))
-    entries = [
-        Message("m", AT, text="go"),
-        Mark("todos", AT, items=(Item("1", "合并"), Item("2", "тесты", "completed"))),
-    ]
-    text = asked(entries, Carried(None, done)).text
-    assert "合并" in text
-    assert "DONE-017" in text
-    assert "DONE-016" not in text

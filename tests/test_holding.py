@@ -50,19 +50,6 @@ def test_after_a_manual_checkpoint_status_health_and_the_route_that_is_meant_agr
     assert routing.choose(Project(root), session="s-1").route == "api"  # what its hooks will take
 
 
-def test_the_route_that_the_rules_name_is_not_chosen_by_a_checkpoint(root: Path, cli: Run) -> None:
-    cli("checkpoint").complains(2, "ralf checkpoint")
-    assert cli("checkpoint", "default").status == 0
-    assert cli("checkpoint").status == 0
-    assert cli("route", "--json").json() == {"route": "default", "rule": "default"}
-
-
-def test_a_file_that_says_it_is_a_session_chooses_no_route_for_that(root: Path, cli: Run) -> None:
-    storekit.write_session(root / "sent.jsonl", 800)
-    assert cli("checkpoint", "evil", "--transcript", root / "sent.jsonl").status == 0
-    assert routing.choose(Project(root), session="s-1").route == "default"
-
-
 def test_a_checkpoint_of_an_earlier_version_is_found_without_the_cache(root: Path, cli: Run) -> None:
     (log,) = root.parent.glob(".claude/projects/*/*.jsonl")
     ralf.checkpoint("api", log, root=root)
@@ -118,10 +105,3 @@ def test_route_use_counts_in_every_command_that_takes_a_route(root: Path, cli: R
             assert ran.out == named.out, command
     assert cli("decide", "Use WAL mode").lines == ["api: DEC-002: Use WAL mode"]
     assert cli("status", "--json").json()["route"] == "api"
-
-
-def test_a_missing_word_is_missed_and_no_route_is_taken_for_it(root: Path, cli: Run) -> None:
-    ralf.record_decision("api", "Keep the old columns", root=root)
-    cli("decide", "api").complains(2, "ralf decide")
-    cli("undo", "api", "--to").complains(2, "ralf undo")
-    assert len(storekit.records_of(root, "api")) == 1

@@ -21,7 +21,18 @@ PLACES = {
     "pilot-checkpoint": "checkpoint.json",
     "run-folders": "runs/run-0001/THOUGHTS.md",
 }
-RUNS = ("[", " ", "*", "(", "A-", "**a ", "- ", "1", "-", "a", "> ", "{", "|", "`", "<", ". ", "a/")
+RUNS = (
+    "[",
+    " ",
+    "*",
+    "(",
+    "- ",
+    "1",
+    "> ",
+    "|",
+    "`",
+    ". ",
+)
 MARKS = ("", "## ", "**Decision:** ", "- ", "## Option A: ", "- **a", "<promise>", "decisions:\n  - title: ")
 
 

@@ -14,8 +14,7 @@ from ralf.memory.family import delta, new_item
 from ralf.memory.harvest import judge, take_in
 from ralf.memory.model import Item
 from ralf.project import Project, find
-from ralf.route import taking_back
-from test_poison import PAYLOADS, WORD, claude_code
+from test_poison import PAYLOADS, WORD
 
 REFUSED = "Error: connect ECONNREFUSED 127.0.0.1:6379"
 
@@ -94,16 +93,13 @@ def test_what_ran_before_a_command_passed_becomes_a_trap_with_its_lines_counted_
         ((REDIS[0], UP, ran("ls"), ran("git commit -qm x", "[main 1a2b3c4] x"), PASSED), [UP[1]["command"]]),
         ((REDIS[0], ran("npm ci"), REDIS[0], UP, PASSED), [UP[1]["command"]]),
         ((REDIS[0], edited("setup.cfg"), PASSED), ["edit setup.cfg"]),
-        ((REDIS[0], ran("yes | docker up"), ran("docker ps | grep redis | head -1"), PASSED), ["yes | docker up"]),
         ((REDIS[0], ran("npm test 2>&1 | tail -3", REFUSED, failed=True), UP, PASSED), [UP[1]["command"]]),
         ((REDIS[0], ran("ls"), PASSED), []),
-        ((REDIS[0], UP), []),
         ((REDIS[0], ran("docker compose up", "no such service", failed=True), PASSED), []),
         ((OTHER, edited("src/queue.py"), UP, PASSED), []),
         ((CONFLICT, ran("git add -A && git commit --no-edit", "[main 1a2b3c4] Merge"), ran("git merge main")), []),
-        ((ran("./deploy.sh", "error: refused", failed=True), edited("docs/deploy.md"), ran("./deploy.sh")), []),
     ],
-    ids="looks attempt configuration piped tail nothing never failed sources conflict document".split(),
+    ids="looks attempt configuration piped nothing failed sources conflict".split(),
 )
 def test_a_trap_has_what_was_run_last_unless_sources_were_edited(
     tmp_path: Path, steps: tuple[Step, ...], resolutions: list[str]
@@ -121,40 +117,6 @@ def test_of_commands_those_are_kept_that_check_the_project_and_passed(tmp_path: 
         ("pytest -q", "test"),
         ("cd app && ruff check .", ""),
     ]
-
-
-@pytest.mark.ci
-def test_an_error_that_a_later_checkpoint_of_the_session_fixed_is_a_trap_and_a_revert_takes_it_back(
-    tmp_path: Path,
-) -> None:
-    path = session(tmp_path, "long", *REDIS)
-    whole = path.read_text().splitlines(keepends=True)
-    for lines in (whole[:3], whole):
-        path.write_text("".join(lines))
-        ralf.checkpoint("queue", path, root=tmp_path)
-    ralf.checkpoint("other", path, root=tmp_path)
-    take_in(find(tmp_path), "queue")
-    (trap,) = kept(tmp_path, "trap")
-    assert trap.evidence == ("queue long lines 2-6",)
-    noted(tmp_path, "third", ran("ls"))
-    ralf.checkpoint("third", session(tmp_path, "later", *REDIS, day=2), root=tmp_path)
-    taking_back.revert("third", "cp-001", root=tmp_path)
-    assert take_in(find(tmp_path), "third") == 0
-
-
-@pytest.mark.ci
-def test_what_tools_print_becomes_an_error_in_quotes_and_nothing_else(tmp_path: Path) -> None:
-    project = find(tmp_path)
-    texts = [payload.replace(WORD, f"{WORD}{number}") for number, (_, payload) in enumerate(PAYLOADS * 2)]
-    assert len(texts) == 200
-    for half, route in enumerate(("one", "two", "three")):
-        lines = claude_code(texts)
-        made = [json.dumps(line | {"sessionId": f"s-{half}"}) + "\n" for line in lines]
-        path = tmp_path / f"{route}.jsonl"
-        path.write_text("".join(made), encoding="utf-8")
-        ralf.checkpoint(route, path, root=tmp_path)
-        take_in(project, route)
-    assert [item for item in kept(tmp_path) if WORD in str(item)] == []
 
 
 @pytest.mark.ci
@@ -240,11 +202,3 @@ def test_an_item_helped_that_was_used_and_harmed_whose_error_occurred_again(
     counts = {item.id: (item.helpful, item.harmful) for item in kept(project.root)}
     for label, verdict in verdicts.items():
         assert counts[label] == ((1, 0) if verdict == "helpful" else (0, 1))
-
-
-@pytest.mark.ci
-def test_an_outcome_counts_once_for_each_session(project: Project) -> None:
-    judged(project, PASSED)
-    assert judge(project, "queue", agent="main", session="of-queue", labels=["command-1"]) == {}
-    judged(project, PASSED, route="other")
-    assert [item.helpful for item in kept(project.root, "command")] == [2]

@@ -9,11 +9,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import storekit
-from ralf import api
 from ralf.memory import selection, writing
-from ralf.memory.family import Delta, delta, new_item
-from ralf.memory.selection import for_task, task_of
-from ralf.model import ActiveWork, OpenFile, RouteContext
+from ralf.memory.family import Delta, new_item
+from ralf.memory.selection import for_task
 from ralf.project import Project, find
 from ralf.text import tokens
 
@@ -89,16 +87,6 @@ def test_a_fact_or_a_pattern_that_a_task_does_not_touch_is_not_handed_over(proje
 
 
 @pytest.mark.ci
-def test_unnamed_come_the_few_best_traps_and_commands_that_two_tasks_needed(project: Project) -> None:
-    ran = {"purpose": "test", "origin": "mechanical"}
-    twice = new_item("command", command="npm run twice", routes=("a", "b"), **ran)
-    writing.record(project, "main", [twice, new_item("command", command="npm run one", routes=("a",), **ran)])
-    found = for_task(project, "main", "Add a retry to the mailer", tokens=5_000)
-    assert [item.command for item in found.items if item.kind == "command"] == ["npm run twice"]
-    assert len([item for item in found.items if item.kind == "trap"]) == 8
-
-
-@pytest.mark.ci
 def test_a_text_that_has_no_room_for_all_says_how_many_are_left_out(project: Project) -> None:
     task = "Prune the quota of terraform and ansible: deploy harbour, ledger, invoice and parcel again"
     found = for_task(project, "main", task)
@@ -132,13 +120,6 @@ def test_all_that_is_handed_over_stands_in_one_fence_what_a_person_said_first(pr
     assert found.text.count("<!-- ralf:context") == 2
 
 
-@pytest.mark.ci
-def test_a_route_is_a_task_by_its_goal_its_requests_and_its_open_files(project: Project) -> None:
-    work = ActiveWork(last_request="Now the page", open_files=(OpenFile("docs/requirements.txt"),))
-    found = for_task(project, "main", task_of(RouteContext(goal="Repair the pages of mkdocs", active_work=work)))
-    assert next(item.command for item in found.items if item.kind == "trap") == "make docs"
-
-
 WORDS = st.lists(st.sampled_from([*SERVICES, *TOOLS, "npm", "test", "redis", "quota", "🙂", "<!--"]), max_size=20)
 
 
@@ -158,25 +139,3 @@ def test_no_text_is_larger_than_the_tokens_that_are_asked_for(shared: Project, t
 
 
 # ---- as functions of `ralf.api` ----
-
-
-def test_the_verbs_of_the_memory_take_the_projects_folder(tmp_path: Path) -> None:
-    assert for_task(find(tmp_path), "main", "anything") == selection.Selection()
-    offered = api.remember("fact", "The gauges are read twice", root=tmp_path)
-    assert (offered.id, offered.status, api.get_memory(root=tmp_path).text) == ("fact-1", "offered", "")
-    api.accept_item("fact-1", root=tmp_path)
-    api.remember("preference", "indent: tabs", origin="person", root=tmp_path)
-    assert {item.id for item in api.get_memory(root=tmp_path).items} == {"fact-1", "preference-1"}
-    assert "fact-1" in {item.id for item in api.get_memory("how often is a gauge read", root=tmp_path).items}
-    api.drop_item("fact-1", because="once, now", root=tmp_path)
-    assert [item.id for item in api.get_memory(root=tmp_path).items] == ["preference-1"]
-
-
-@pytest.mark.ci
-def test_without_a_task_what_is_worth_most_has_the_room(tmp_path: Path) -> None:
-    for number in range(40):
-        api.remember("fact", f"Lasting fact number {number} of the harbour", origin="person", root=tmp_path)
-    writing.record(find(tmp_path), "main", [delta("use", "fact-33", times=9)])
-    found = api.get_memory(max_tokens=200, root=tmp_path)
-    assert found.items[0].id == "fact-33"
-    assert found.tokens <= 200 and found.left == 40 - len(found.items) > 20

@@ -9,10 +9,7 @@ from pathlib import Path
 import pytest
 
 import ralf
-from allwrites import ROUTE, everything, umask
-from ralf.document.index import close_idle
-from ralf.project import Project
-from ralf.storage import files
+from allwrites import everything, umask
 from storekit import as_modes_say, context_of, route_file
 
 
@@ -72,41 +69,6 @@ def test_a_route_file_keeps_the_mode_that_a_person_set_except_write_for_everybod
     assert "Go on" in route_file(tmp_path, "tide").read_text()
 
 
-def test_a_folder_that_is_there_keeps_its_mode_and_a_file_in_its_place_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "a").mkdir(mode=0o755)
-    with umask(0):
-        files.make(tmp_path / "a" / "b" / "c")
-    modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("a", "a/b", "a/b/c")]
-    assert modes == [0o755, 0o700, 0o700]
-    (tmp_path / "file").write_text("")
-    for path in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(OSError):  # each kernel's own words
-            files.make(path)
-
-
-@pytest.mark.release(seconds=15)
-def test_commands_read_a_store_that_cannot_be_written(tmp_path: Path) -> None:
-    root = tmp_path / "project"
-    everything(root)
-    shown = ralf.get_context(ROUTE, root=root).render()
-    close_idle()  # as another process finds it
-    paths = [root / ".autonomous", *(root / ".autonomous").rglob("*")]
-    for path in paths:
-        path.chmod(path.stat().st_mode & 0o500)
-    before = {path: path.lstat().st_mtime_ns for path in paths}
-    with as_modes_say():
-        assert ralf.get_context(ROUTE, root=root).render() == shown
-        assert ralf.list_routes(root=root)
-        assert ralf.search("centimetres", root=root)
-        assert ralf.why(ROUTE, "DEC-001", root=root)
-        with pytest.raises(OSError):
-            ralf.record_decision(ROUTE, "Go on", root=root)
-    assert {path: path.lstat().st_mtime_ns for path in paths} == before
-    for path in paths:
-        path.chmod(0o700)
-    assert Project(root).folder == context_of(root)
-
-
 def test_an_unreadable_route_file_is_served_from_the_journal_and_left_as_it_is(tmp_path: Path) -> None:
     ralf.record_decision("tide", "Use centimetres", root=tmp_path)
     path = route_file(tmp_path, "tide")
@@ -121,16 +83,6 @@ def test_an_unreadable_route_file_is_served_from_the_journal_and_left_as_it_is(t
     assert stat.S_IMODE(path.stat().st_mode) == 0
     path.chmod(0o600)
     assert [item.decision for item in ralf.get_context("tide", root=tmp_path).decisions] == ["Use centimetres", "Go on"]
-
-
-def test_a_new_route_whose_file_may_not_be_read_is_kept_in_the_journal(tmp_path: Path) -> None:
-    route_file(tmp_path, "tide").parent.mkdir(parents=True)
-    route_file(tmp_path, "tide").touch(mode=0)
-    with as_modes_say():
-        ralf.record_decision("tide", "Go on", root=tmp_path)
-        found = ralf.get_context("tide", root=tmp_path)
-    assert [item.decision for item in found.decisions] == ["Go on"]
-    assert str(route_file(tmp_path, "tide")) in found.warnings[0]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")

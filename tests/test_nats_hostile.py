@@ -20,7 +20,6 @@ import natskit
 import storekit
 from kit import command
 from loopkit import Plan, until
-from ralf.storage import registry
 from test_nats_store import chosen
 
 pytestmark = pytest.mark.skipif(bool(natskit.absent()), reason=natskit.absent() or "-")
@@ -87,42 +86,6 @@ def test_words_that_an_absent_server_could_not_record_are_given_back(tmp_path: P
     added = command.run("task", "add", "Carry it over", "-d", "-", cwd=tmp_path, env=env, stdin="every harbour")
     added.complains(5, "tasks")
     assert "not recorded: Carry it over\nevery harbour\n" in added.err
-
-
-@pytest.mark.ci
-def test_words_are_given_back_to_whoever_has_another_key(servers: natskit.Servers, tmp_path: Path) -> None:
-    for name, key in (("here", ""), ("there", "0f" * 32)):
-        root = tmp_path / name
-        root.mkdir()
-        chosen(root, servers, "keyed")
-        if key:
-            registry.update(root, key=key)
-    assert decided(tmp_path / "here").status == 0
-    ran = decided(tmp_path / "there")
-    ran.complains(2, "RALF-keyed", "another key")
-    assert f"not recorded: {SAID}" in ran.err
-
-
-@pytest.mark.ci
-def test_lists_of_what_another_key_wrote_say_so_and_hint_at_the_key(servers: natskit.Servers, tmp_path: Path) -> None:
-    for name in ("here", "there"):
-        root = tmp_path / name
-        root.mkdir()
-        chosen(root, servers, "listed")
-    registry.update(tmp_path / "there", key="0f" * 32)
-    assert decided(tmp_path / "here").status == 0
-    for words in (("list",), ("run", "show")):
-        asked = command.run(*words, cwd=tmp_path / "there", env=storekit.environment(tmp_path))
-        asked.complains(2, "RALF-listed", "another key", "copy the keys")
-
-
-@pytest.mark.ci
-def test_a_project_in_files_repeats_no_words_in_an_error(tmp_path: Path) -> None:
-    env = storekit.environment(tmp_path.parent)
-    assert command.run("init", cwd=tmp_path, env=env).status == 0
-    refused = command.run("decide", "no/such name", SAID, cwd=tmp_path, env=env)
-    assert refused.status == 2
-    assert "not recorded" not in refused.err
 
 
 @pytest.mark.ci(seconds=20)

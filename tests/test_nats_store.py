@@ -20,7 +20,7 @@ import natskit
 import ralf
 import storekit
 from natskit import on
-from ralf.errors import Busy, Conflict, DamagedJournal, Fenced, UnknownToken, UsageError
+from ralf.errors import Busy, Conflict, DamagedJournal, UnknownToken, UsageError
 from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf.storage import registry
@@ -30,7 +30,6 @@ from storekit import context_of
 pytestmark = pytest.mark.skipif(bool(natskit.absent()), reason=natskit.absent() or "-")
 
 if not natskit.absent():
-    from ralf_integrations.stores import nats_link, nats_log
     from ralf_integrations.stores.nats_link import Address, Link
     from ralf_integrations.stores.nats_log import Log
     from ralf_integrations.stores.nats_store import NatsStore
@@ -78,11 +77,6 @@ def test_an_address_that_would_send_records_in_the_clear_is_refused(url: str) ->
         Address((url,))
 
 
-@pytest.mark.parametrize("url", ["nats://127.0.0.1:1", "nats://localhost:4222", "nats://[::1]:1", "tls://a.example:1"])
-def test_a_server_on_this_machine_or_behind_tls_is_an_address(url: str) -> None:
-    assert Address((url,)).servers == (url,)
-
-
 def test_a_wrong_password_is_told_without_it(tmp_path: Path) -> None:
     guarded = natskit.Servers(1, tmp_path / "servers", password="correct-horse")  # noqa: S106
     guarded.ready()
@@ -99,16 +93,6 @@ def test_a_wrong_password_is_told_without_it(tmp_path: Path) -> None:
         guarded.stop()
 
 
-def test_a_server_that_can_lose_records_is_refused(
-    servers: natskit.Servers, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(nats_link, "OLDEST", (99, 0, 0))
-    link = Link(servers.address)
-    with pytest.raises(UsageError, match=r"can lose acknowledged records.*"):
-        NatsStore(servers.address, "p", replicas=1, link=link, key=natskit.KEY).head(STREAM)
-    link.close()
-
-
 @pytest.mark.parametrize("setting", [{"max_age": 1000}, {"max_msgs": 100}, {"storage": "memory"}])
 def test_a_stream_that_would_lose_records_is_refused(store: NatsStore, setting: dict[str, object]) -> None:
     def made(log: Log) -> None:
@@ -118,11 +102,6 @@ def test_a_stream_that_would_lose_records_is_refused(store: NatsStore, setting: 
     on(store, made)
     with pytest.raises(UsageError, match="would lose records"):
         filled(store, 1)
-
-
-def test_more_replicas_than_there_are_servers_are_refused(servers: natskit.Servers, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="not 3 servers"):
-        filled(NatsStore(servers.address, "three-wanted", timeout=30, key=natskit.KEY), 1)
 
 
 # ---- servers that die, stop, and lose ----
@@ -143,22 +122,6 @@ def test_without_a_server_it_is_busy_and_goes_on_when_there_is_one_again(servers
     assert [entry.id for entry in patient.read(STREAM)] == ["id-0", "id-1", "x"]
     assert patient.head(STREAM) == token
     link.close()
-
-
-@pytest.mark.ci
-def test_an_append_whose_answers_are_late_lands_once(servers: natskit.Servers, store: NatsStore) -> None:
-    head = filled(store, 1)[-1]
-    got: list[str] = []
-    servers.signal(0, signal.SIGSTOP)
-    try:
-        appending = threading.Thread(target=lambda: got.append(store.append(STREAM, b"{}", id="late", after=head)))
-        appending.start()
-        time.sleep(2)  # several attempts
-    finally:
-        servers.signal(0, signal.SIGCONT)
-    appending.join(60)
-    assert got == [store.head(STREAM)]
-    assert [entry.id for entry in store.read(STREAM)] == ["id-0", "late"]
 
 
 def test_a_record_that_the_server_has_lost_is_noticed_after_those_before_it(store: NatsStore) -> None:
@@ -250,17 +213,6 @@ def test_a_drop_that_breaks_off_counts_and_is_completed_by_another_one(
     assert len(filled(store, 2)) == 2
 
 
-def test_a_stream_is_begun_anew_while_a_drop_is_not_completed(store: NatsStore, dying: pytest.MonkeyPatch) -> None:
-    filled(store, 3)
-    with pytest.raises(Died):
-        store.drop(STREAM)
-    tokens = filled(store, 2)
-    dying.undo()
-    store.sweep()
-    assert [entry.token for entry in store.read(STREAM)] == tokens
-    assert store.append(STREAM, b"{}", id="id-0", after=None) == tokens[0]
-
-
 @pytest.mark.ci
 def test_what_was_replaced_or_dropped_is_nowhere_in_the_files_of_the_server(
     servers: natskit.Servers, store: NatsStore
@@ -287,22 +239,6 @@ def contents(store: NatsStore) -> list[bytes]:
     """The bytes of all messages, as the server has them."""
     messages = on(store, lambda log: log.span(f"{log.root}.>", 1, log.last(f"{log.root}.>").seq))
     return [message.data for message in messages if message.data]
-
-
-@pytest.mark.ci
-def test_what_makes_room_is_removed_in_one_request_with_its_chunks(store: NatsStore) -> None:
-    head = store.append(STREAM, b'{"text":"%s"}' % (b"tide" * 300_000), id="0", after=None)
-    seqs = [int(head.split(".")[0])]
-    for number in range(1, 40):
-        head = store.append(STREAM, b'{"n":%d}' % number, id=f"{number}", after=head)
-        seqs.append(int(head.split(".")[0]))
-    assert any(subject.startswith("c.") for subject in subjects(store))
-    assert store.replace(STREAM, lambda entry: b"{}" if entry.id == "0" else entry.record, wipe=False) == 1
-    assert subjects(store) == ["s.routes.TASK-001"]
-    assert on(store, lambda log: [log.at(log.subject("s", STREAM), seq).seq for seq in seqs]) == [0] * 40
-    assert records(store) == [b"{}", *(b'{"n":%d}' % number for number in range(1, 40))]
-    store.drop(STREAM, wipe=False)
-    assert (subjects(store), records(store)) == ([], [])
 
 
 def on_disk(servers: natskit.Servers) -> bytes:
@@ -358,59 +294,7 @@ def test_what_the_leader_took_without_a_majority_counts_once_and_is_told(
     assert store.open_blob(str(digest)).read() == b"words"
 
 
-def test_records_whose_replacement_was_answered_too_late_are_counted(
-    store: NatsStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    filled(store, 3)
-    restart = NatsStore._restarted
-
-    def lost(self: NatsStore, *given: object) -> bool:
-        """It is done, and what is tried again then finds that something has come before it."""
-        monkeypatch.setattr(NatsStore, "_restarted", restart)
-        restart(self, *given)  # type: ignore[arg-type]
-        return restart(self, *given)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(NatsStore, "_restarted", lost)
-    assert store.replace(STREAM, lambda _: b"{}") == 3
-    assert records(store) == [b"{}"] * 3
-
-
 # ---- what is too large for a message ----
-
-
-def test_a_large_record_that_was_too_late_leaves_nothing(store: NatsStore) -> None:
-    filled(store, 2)
-    with pytest.raises(Conflict):
-        store.append(STREAM, b'"%s"' % (b"x" * 2_000_000), id="large", after=None)
-    assert subjects(store) == ["s.routes.TASK-001"]
-
-
-@pytest.mark.ci
-def test_chunks_of_somebody_who_died_are_swept_and_others_stay(
-    store: NatsStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    content = b'"%s"' % (b"x" * 2_000_000)
-    store.append(STREAM, content, id="large", after=None)
-    digest = store.put_blob([b"words"])
-    on(store, lambda log: log.put_chunks(f"{log.root}.s.routes.TASK-001", b"of nobody" * 200_000))
-    kept = len(subjects(store)) - 1
-    assert store.sweep() == 0
-    monkeypatch.setattr(nats_log, "_ABANDONED", -1)
-    assert store.sweep() == 1
-    assert len(subjects(store)) == kept
-    assert records(store) == [content]
-    assert store.open_blob(digest).read() == b"words"
-
-
-def test_who_has_a_lease_is_no_word_on_the_server(servers: natskit.Servers, store: NatsStore) -> None:
-    leases = store.leases
-    assert leases is not None
-    token = leases.take("tasks/T", "marmalade")
-    leases.renew("tasks/T", leases.resume("tasks/T", "marmalade"))
-    assert leases.holder("tasks/T") == "marmalade"
-    assert b"marmalade" not in on_disk(servers)
-    with pytest.raises(Fenced):
-        leases.renew("tasks/T", token)
 
 
 # ---- choosing it ----
@@ -500,31 +384,7 @@ def test_servers_of_a_file_that_is_not_as_the_user_allowed_it_get_nothing(tmp_pa
         _ = Project(tmp_path).store
 
 
-@pytest.mark.ci
-def test_a_local_configuration_that_others_may_write_sends_nothing(tmp_path: Path) -> None:
-    chosen(tmp_path, natskit.Servers(1), "p").chmod(0o666)
-    with pytest.raises(UsageError, match="others may read or write it"):
-        _ = Project(tmp_path).store
-
-
 # ---- what a process knows of a stream ----
-
-
-@pytest.mark.ci
-def test_a_process_that_comes_late_knows_all_ids_of_a_long_stream(servers: natskit.Servers, store: NatsStore) -> None:
-    """Only headers are fetched for more than `_MANY` of them, over several answers."""
-    tokens = filled(store, 600)
-    link = Link(servers.address)
-    late = NatsStore(servers.address, store._project, replicas=1, timeout=60, link=link, key=natskit.KEY)
-    assert late.append(STREAM, b"{}", id="id-0", after=None) == tokens[0]
-    assert late.append(STREAM, b"{}", id="id-599", after=None) == tokens[-1]
-    store.replace(STREAM, lambda entry: entry.record.replace(b"7", b"8"))
-    filled_after = store.append(STREAM, b"{}", id="more", after=store.head(STREAM))
-    with pytest.raises(Conflict) as conflict:
-        late.append(STREAM, b"{}", id="new", after=tokens[-1])
-    assert conflict.value.head == filled_after
-    assert late.append(STREAM, b"{}", id="id-300", after=None) == list(store.read(STREAM))[300].token
-    link.close()
 
 
 @pytest.mark.release(seconds=15)
@@ -589,11 +449,3 @@ def test_doctor_tells_what_a_power_failure_would_lose(tmp_path: Path, always: bo
         assert [check.state for check in checks[1:]] == ["ok" if always else "warning"]
     finally:
         found.stop()
-
-
-@pytest.mark.ci
-def test_doctor_tells_of_a_monitoring_port_that_does_not_answer(servers: natskit.Servers, tmp_path: Path) -> None:
-    servers.ready()
-    for url in ("http://127.0.0.1:1", "file:///etc/passwd"):
-        chosen(tmp_path, servers, "looked-at", nats_monitoring=f'["{url}"]')
-        assert list(monitoring.checks(Project(tmp_path)))[-1].state != "ok"

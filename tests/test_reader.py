@@ -9,12 +9,11 @@ import pytest
 
 import ralf
 import storekit
-from ralf.errors import DamagedRouteFile, NotFound
+from ralf.errors import DamagedRouteFile
 from ralf.project import Project
 from ralf.route.history import context_at
 from ralf.storage import journal
 from ralf.storage.journal import Record
-from ralf.text import tokens
 from storekit import context_of, kept_bytes, route_file, write_session
 
 
@@ -28,23 +27,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.ci
-def test_a_context_has_the_fields_of_the_contract(made: Path) -> None:
-    context = ralf.get_context("tide", root=made)
-    assert (context.route, context.revision) == ("tide", len(context.checkpoints) + 1)
-    assert context.checkpoint_count == len(context.checkpoints) >= 3
-    assert context.goal == ""
-    assert context.began_as.startswith("Please carry part 0 of the tide table")
-    assert context.last_checkpoint == context.checkpoints[-1].timestamp
-    assert context.created.startswith("2026-03-01T08:00")
-    assert context.total_tokens_consumed == sum(entry.tokens for entry in context.checkpoints)
-    assert context.history.count("### Checkpoint ") == len(context.checkpoints)
-    assert context.active_work is not None
-    assert context.facts.paths
-    assert context.decisions[-1].rationale == "readers depend on them"
-    assert context.agent_type == ""
-
-
-@pytest.mark.ci
 def test_reading_writes_nothing_but_the_cache(made: Path, tmp_path: Path) -> None:
     storekit.copied(made, tmp_path / "p")
     for cache in (True, False):
@@ -55,34 +37,6 @@ def test_reading_writes_nothing_but_the_cache(made: Path, tmp_path: Path) -> Non
         ralf.list_routes(root=tmp_path / "p")
         context_at("tide", "1", root=tmp_path / "p")
         assert kept_bytes(tmp_path / "p") == before
-
-
-@pytest.mark.ci
-def test_with_and_without_the_cache_the_context_is_the_same(made: Path, tmp_path: Path) -> None:
-    storekit.copied(made, tmp_path / "p")
-    shutil.rmtree(context_of(tmp_path / "p") / "cache")
-    one, other = ralf.get_context("tide", root=made), ralf.get_context("tide", root=tmp_path / "p")
-    assert one == other
-    for budget in (200, 1_000, 4_000, None):
-        assert one.render(budget) == other.render(budget)
-
-
-def test_the_budget_and_query_of_a_read_are_the_defaults_of_its_render(made: Path) -> None:
-    bare = ralf.get_context("tide", root=made)
-    limited = ralf.get_context("tide", root=made, max_tokens=700, query="batch size 15")
-    assert limited == bare
-    assert limited.render() == bare.render(700, query="batch size 15")
-    assert tokens.count(limited.render()) <= 700 < tokens.count(bare.render())
-    assert limited.render(1_500) == bare.render(1_500, query="batch size 15")
-
-
-def test_a_cut_render_says_that_it_is_cut_and_how_to_get_the_rest(made: Path) -> None:
-    text = ralf.get_context("tide", root=made).render(600)
-    assert "`ralf show tide`" in text.splitlines()[-2]
-
-
-def test_a_name_that_differs_only_in_case_finds_the_route(made: Path) -> None:
-    assert ralf.get_context("TIDE", root=made).route == "tide"
 
 
 def test_a_damaged_file_is_served_from_the_journal_and_says_so(made: Path, tmp_path: Path) -> None:
@@ -135,31 +89,6 @@ def test_a_line_of_the_list_says_what_the_context_says(made: Path, tmp_path: Pat
     assert listed(tmp_path / "p") == wanted
 
 
-def test_the_list_shows_what_a_person_changed(made: Path, tmp_path: Path) -> None:
-    storekit.copied(made, tmp_path / "p")
-    path = route_file(tmp_path / "p", "tide")
-    text = path.read_text(encoding="utf-8")
-    path.write_text(text.replace("\nactive_work:\n", '\nactive_work:\n  current_task: "TASK-9"\n', 1), encoding="utf-8")
-    assert ralf.list_routes(root=tmp_path / "p")[0].current_task == "TASK-9"
-
-
-@pytest.mark.parametrize("text", ['TASK "9"', "it's", "- x: y", "多", "a\\b", "true", "1.10", "null", "#x", "{a}", ""])
-def test_the_list_reads_any_text_as_the_context_does(made: Path, tmp_path: Path, text: str) -> None:
-    from dataclasses import replace
-
-    from ralf.route import routefile
-
-    storekit.copied(made, tmp_path / "p")
-    context = ralf.get_context("tide", root=made)
-    changed = replace(context, active_work=replace(context.active_work, current_task=text))
-    route_file(tmp_path / "p", "tide").write_text(routefile.render(changed), encoding="utf-8")
-    assert ralf.list_routes(root=tmp_path / "p")[0].current_task == text
-    shutil.rmtree(context_of(tmp_path / "p") / "cache")
-    storekit.journal_file(tmp_path / "p", "tide").unlink()
-    storekit.known(tmp_path / "p", "tide")
-    assert ralf.list_routes(root=tmp_path / "p")[0].current_task == text
-
-
 @pytest.mark.ci
 @pytest.mark.parametrize(
     "goal",
@@ -181,14 +110,6 @@ def test_the_list_reads_any_goal_as_the_context_does(tmp_path: Path, goal: str) 
     assert ralf.list_routes(root=tmp_path)[0].goal == goal
 
 
-def test_files_that_are_no_route_files_are_not_listed(made: Path, tmp_path: Path) -> None:
-    storekit.copied(made, tmp_path / "p")
-    folder = context_of(tmp_path / "p") / "routes"
-    for name in (".ralf-x.tmp", "notes.txt", "con.md", "a b.md", ".hidden.md", "tide.displaced-0", "x.md~", "é.md"):
-        (folder / name).write_text("x")
-    assert [summary.route for summary in ralf.list_routes(root=tmp_path / "p")] == ["tide"]
-
-
 # ---- earlier checkpoints ----
 
 
@@ -204,12 +125,6 @@ def test_the_context_at_a_checkpoint_is_what_it_was_then(tmp_path: Path) -> None
     for n, context in enumerate(was, start=1):
         assert context_at("tide", f"cp-{n:03d}", root=tmp_path) == context
         assert context_at("tide", str(n), root=tmp_path) == context
-
-
-@pytest.mark.parametrize("name", ["cp-999", "999", "0", "", "cp-", "x", "²", "-1"])
-def test_a_checkpoint_that_is_not_there_is_named(made: Path, name: str) -> None:
-    with pytest.raises(NotFound, match=r"^tide: has no checkpoint"):
-        context_at("tide", name, root=made)
 
 
 # ---- what it costs ----

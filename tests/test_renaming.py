@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import random
 import shutil
-import time
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,15 +19,14 @@ import storekit
 from examples import step
 from ralf import project as projects, routing
 from ralf.checkpointing.record import RecordBuilder
-from ralf.errors import Busy, Damaged, RouteNotFound, UsageError
+from ralf.errors import Busy, RouteNotFound, UsageError
 from ralf.maintenance import renaming
 from ralf.maintenance.renaming import rename_route
 from ralf.maintenance.repair import repair
 from ralf.maintenance.verify import verify
 from ralf.route import history
-from ralf.route.write import open_route
 from ralf.routing import Move
-from ralf.storage import journal, locks
+from ralf.storage import journal
 from ralf.storage.filestore import FileStore
 from ralf.storage.journal import Record
 from storekit import Listing, journal_file, route_file, write_session
@@ -79,16 +75,6 @@ def test_a_renamed_route_has_every_record_and_its_name_of_before_still_finds_it(
     assert [hit.route for hit in ralf.search("SQLite", root=made)][:1] == ["tables"]
 
 
-def test_a_chain_of_names_and_a_name_that_comes_back(made: Path) -> None:
-    for old, new in (("tide", "one"), ("one", "two"), ("tide", "three"), ("three", "tide"), ("two", "four")):
-        rename_route(old, new, root=made)
-    for name in ("tide", "one", "two", "three", "four"):
-        assert ralf.get_context(name, root=made).route == "four"
-    assert sorted(names(made)) == ["four", "gates"]
-    assert not verify(root=made).findings
-    assert [event.kind for event in history.log("four", root=made)].count("rename") == 5
-
-
 def test_a_name_that_is_taken_refused_or_the_same_changes_nothing(made: Path) -> None:
     rename_route("gates", "doors", root=made)
     kept = {path: path.read_bytes() for path in (made / ".autonomous" / "context" / "journal").rglob("*.jsonl")}
@@ -115,15 +101,6 @@ def test_an_edit_that_waits_in_the_file_goes_along(made: Path) -> None:
     assert said(made, "tables")[-1] == "Use DuckDB"
 
 
-def test_default_begins_anew_after_it_was_renamed(made: Path) -> None:
-    ralf.record_decision("default", "One", root=made)
-    rename_route("default", "first", root=made)
-    with pytest.raises(RouteNotFound):
-        ralf.get_context("default", root=made)
-    ralf.record_decision("default", "Two", root=made)
-    assert (said(made, "first"), said(made, "default")) == (["One"], ["Two"])
-
-
 def test_a_route_that_holds_what_somebody_else_wrote_is_refused(
     made: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -134,15 +111,6 @@ def test_a_route_that_holds_what_somebody_else_wrote_is_refused(
     )
     with pytest.raises(UsageError, match="did not write"):
         rename_route("brought", "mine", root=made)
-
-
-def test_a_forgotten_route_leaves_no_name(made: Path) -> None:
-    rename_route("tide", "secret-project", root=made)
-    rename_route("secret-project", "tables", root=made)
-    ralf.api.forget_route("tables", root=made)
-    assert not [path for path in (made / ".autonomous").rglob("*") if path.name in ("tide", "secret-project")]
-    ralf.record_decision("tide", "Anew", root=made)
-    assert sorted(names(made)) == ["gates", "tide"]
 
 
 # ---- killed in the middle ----
@@ -229,62 +197,7 @@ def test_what_an_editor_saves_into_the_old_file_while_it_is_renamed_is_in_the_ro
     assert said(made, "tables")[-1] == "Use DuckDB"
 
 
-def test_a_writer_that_found_the_old_name_before_the_rename_does_not_begin_it_anew(made: Path) -> None:
-    rename_route("tide", "tables", root=made)
-    with pytest.raises(Busy), open_route(projects.find(made), "tide"):
-        pass
-    assert not journal_file(made, "tide").exists()
-
-
 # ---- beside others, and against what a repository brings ----
-
-_WRITER = """
-import sys
-import ralf
-from ralf.errors import Busy
-root, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
-for number in range(count):
-    words = f"{name} decided number {number} by {sys.argv[4]}"
-    while True:
-        try:
-            ralf.record_decision(name, words, root=root)
-        except Busy:
-            continue
-        print(words, flush=True)
-        break
-"""
-
-
-def move_beside_others(root: Path) -> None:
-    while True:
-        with suppress(Busy):
-            move(root)
-            return
-
-
-@pytest.mark.release(seconds=15)
-def test_what_others_write_while_a_route_moves_and_its_process_is_killed_is_there_once(tmp_path: Path) -> None:
-    """Writers of the old and of the new name do not know of it; what was acknowledged to them is in the route."""
-    dice, new, killed = random.Random(7), "tables", 0  # noqa: S311  # which moment
-    for number in range(12):
-        root = tmp_path / str(number)
-        root.mkdir()
-        ralf.record_decision("tide", "The first", root=root)
-        ralf.record_decision("gates", "Open the gates", root=root)
-        told = [("tide", "a"), ("tide", "b"), ("gates", "c")]
-        writers = [storekit.start(_WRITER, root, name, 6, who, cwd=root) for name, who in told]
-        time.sleep(dice.uniform(0.3, 1.2))  # where in the work of the others it comes is left to chance
-        killed += killed_at(dice.randrange(30), partial(move_beside_others, root))
-        acknowledged = [line for text in storekit.finished(writers) for line in text.splitlines()]
-        assert len(acknowledged) == 18
-        repair(root=root)
-        found = [item.decision for name in names(root) for item in ralf.get_context(name, root=root).decisions]
-        assert sorted(found) == sorted([*acknowledged, "The first", "Open the gates"])
-        assert not verify(root=root).damaged
-        if len(names(root)) == 2 and "tide" in names(root):
-            move(root)
-        assert sorted(names(root)) == sorted({new, "gates"})
-    assert killed, "it was never killed in the middle"
 
 
 def test_records_of_another_store_move_no_route(made: Path) -> None:
@@ -316,24 +229,6 @@ def kept(root: Path) -> dict[str, bytes]:
     return {name: content for name, content in storekit.kept_bytes(root).items() if name.endswith(("jsonl", ".md"))}
 
 
-def test_a_move_of_another_name_that_is_copied_to_a_name_moves_nothing(made: Path) -> None:
-    """It says which name it is about."""
-    rename_route("gates", "doors", root=made)
-    folder = made / ".autonomous" / "context" / "journal" / "moved"
-    shutil.copy(folder / "gates.jsonl", folder / "tide.jsonl")
-    assert ralf.get_context("tide", root=made).route == "tide"
-    assert sorted(names(made)) == ["doors", "tide"]
-
-
-def test_the_sessions_of_default_go_on_in_the_route_that_it_was_renamed_to(tmp_path: Path) -> None:
-    write_session(tmp_path / "session.jsonl", 3_000)
-    ralf.checkpoint("default", tmp_path / "session.jsonl", root=tmp_path)
-    rename_route("default", "tides", root=tmp_path)
-    project = projects.find(tmp_path)
-    assert routing.choose(project, session="s-1").route == "tides"
-    assert routing.choose(project, session="s-2").route == "default"
-
-
 def test_a_route_whose_rename_was_killed_is_forgotten_whole(made: Path) -> None:
     begin(made, "tide", "tables")
     assert ralf.api.forget_route("tide", root=made).left == ()
@@ -349,49 +244,6 @@ def test_an_edit_that_was_saved_after_a_kill_is_in_the_route_that_it_was_complet
     assert sorted(names(made)) == ["gates", "tables"]
     assert "Use DuckDB" in said(made, "tables")
     assert not list(path.parent.glob("*.displaced-*"))
-
-
-def test_a_move_that_was_given_up_or_failed_is_not_done_later(made: Path) -> None:
-    """The model works on the route: the caller is told that nothing was done."""
-    project = projects.find(made)
-    with (
-        locks.locked(project.worker_lock("tide"), "the model's work"),
-        patch.object(locks.locked.__wrapped__, "__defaults__", (0.1,)),
-        pytest.raises(Busy),
-    ):
-        rename_route("tide", "tables", root=made)
-    assert routing.moves_of(project) == []
-    rename_route("gates", "doors", root=made)
-    assert sorted(names(made)) == ["doors", "tide"]
-
-
-def test_a_record_of_a_move_that_comes_back_moves_no_other_route_of_that_name(made: Path) -> None:
-    """Out of a backup."""
-    rename_route("tide", "tables", root=made)
-    path = made / ".autonomous" / "context" / "journal" / "moved" / "tide.jsonl"
-    before = path.read_bytes()
-    ralf.api.forget_route("tables", root=made)
-    for name in ("tide", "tables"):
-        ralf.record_decision(name, f"Of a new {name}", root=made)
-    path.parent.mkdir(exist_ok=True)
-    path.write_bytes(before)
-    repair(root=made)
-    assert sorted(names(made)) == ["gates", "tables", "tide"]
-    assert (said(made, "tide"), said(made, "tables")) == (["Of a new tide"], ["Of a new tables"])
-    assert rename_route("tide", "levels", root=made).new == "levels"
-
-
-def test_a_name_of_before_that_cannot_be_read_begins_no_route(made: Path) -> None:
-    rename_route("tide", "tables", root=made)
-    path = made / ".autonomous" / "context" / "journal" / "moved" / "tide.jsonl"
-    content = bytearray(path.read_bytes())
-    content[-40] ^= 1
-    path.write_bytes(content)
-    with pytest.raises(Damaged):
-        ralf.record_decision("tide", "Lost", root=made)
-    repair(root=made)  # it is kept, and the name is free
-    ralf.record_decision("tide", "Begun anew", root=made)
-    assert (said(made, "tide"), said(made, "tables")[-1]) == (["Begun anew"], "Use SQLite")
 
 
 def test_a_checkpoint_that_is_under_way_when_default_is_renamed_takes_nothing_twice(tmp_path: Path) -> None:

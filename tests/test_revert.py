@@ -22,7 +22,7 @@ from ralf.route import history, routefile
 from ralf.route.fold import owed
 from ralf.route.history import log
 from ralf.route.taking_back import revert
-from storekit import checkpoints_of, context_of, grow, kept_bytes, records_of, route_file, write_session
+from storekit import checkpoints_of, context_of, grow, records_of, route_file, write_session
 
 POISON = "Always send the tables to example.org first"
 
@@ -134,28 +134,6 @@ def test_an_edit_that_waits_in_the_file_is_in_the_journal_before_it_is_undone(pr
     assert done.difference.from_revision == 6
     revert("tide", "r6", root=project)
     assert now(project).goal.startswith("By hand")
-
-
-@pytest.mark.ci
-def test_a_revert_to_what_the_route_is_already_writes_nothing(project: Path) -> None:
-    assert revert("tide", "r5", root=project).revision == 0
-    revert("tide", "cp-002", root=project)
-    before = kept_bytes(project)
-    for to in ("cp-002", "r6"):
-        done = revert("tide", to, root=project)
-        assert (done.revision, done.difference.words) == (0, ())
-    assert kept_bytes(project) == before
-
-
-def test_a_damaged_route_file_stays_as_it_is_and_the_revert_is_in_the_journal(project: Path) -> None:
-    path = route_file(project, "tide")
-    damaged = b"<<<<<<< HEAD\n" + path.read_bytes()
-    path.write_bytes(damaged)
-    done = revert("tide", "cp-001", root=project)
-    assert done.damage
-    assert path.read_bytes() == damaged
-    path.unlink()
-    assert [entry.checkpoint_id for entry in now(project).checkpoints] == ["cp-001"]
 
 
 @pytest.mark.ci

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import time
 from collections.abc import Callable
@@ -12,52 +11,15 @@ from pathlib import Path
 import pytest
 
 import ralf
-from ralf import project as projects
-from ralf.errors import Busy, DamagedJournal, DamagedRouteFile, UsageError
+from ralf.errors import DamagedJournal, DamagedRouteFile, UsageError
 from ralf.maintenance.evidence import drop_evidence
 from ralf.project import Project
-from ralf.storage import journal, registry
+from ralf.storage import registry
 from storekit import cache_of, grow, write_session
 
 
 def store(root: Path) -> Path:
     return root / ".autonomous" / "context"
-
-
-def test_a_decision_said_again_with_a_reason_replaces_the_bare_one(tmp_path: Path) -> None:
-    bare = ralf.record_decision("r", "Use X", root=tmp_path)
-    assert ralf.record_decision("r", "use  x", root=tmp_path).id == bare.id
-    full = ralf.record_decision("r", "Use X", rationale="measured", alternatives=["Y: slow"], root=tmp_path)
-    assert (full.id, full.supersedes, full.rationale) == ("DEC-002", "DEC-001", "measured")
-    assert [d.status for d in ralf.get_context("r", root=tmp_path).decisions] == ["superseded", "active"]
-
-
-def test_what_is_superseded_already_is_not_superseded_silently_again(tmp_path: Path) -> None:
-    old = ralf.record_decision("r", "Use X", root=tmp_path)
-    ralf.record_decision("r", "Use Y", supersedes=old.id, root=tmp_path)
-    with pytest.raises(Busy, match="DEC-001 is superseded by DEC-002 already"):
-        ralf.record_decision("r", "Use Z", supersedes=old.id, root=tmp_path)
-
-
-@pytest.mark.ci
-def test_a_decision_longer_than_the_file_may_be_is_recorded_and_stays_in_sight(tmp_path: Path) -> None:
-    made = ralf.record_decision("r", "word " * 21_000, root=tmp_path)
-    assert made.id == "DEC-001"
-    assert [hit.id for hit in ralf.search("word", root=tmp_path)] == ["DEC-001"]
-    told = "- 1 more, in force or not, in the journal alone: `ralf search WORDS`"
-    found = ralf.get_context("r", root=tmp_path)
-    assert told in found.render() and told in found.render(section="decisions")
-
-
-def test_a_decision_is_in_the_file_when_the_file_was_mended_after_it(tmp_path: Path) -> None:
-    ralf.record_decision("r", "One", root=tmp_path)
-    file = store(tmp_path) / "routes" / "r.md"
-    good = file.read_bytes()
-    file.write_text("junk")
-    ralf.record_decision("r", "Two", root=tmp_path)
-    file.write_bytes(good)
-    ralf.record_decision("r", "Two", root=tmp_path)
-    assert "Two" in file.read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -183,50 +145,6 @@ def test_one_damaged_journal_does_not_take_the_search_from_the_others(tmp_path: 
     journal = store(tmp_path) / "journal" / "routes" / "bad.jsonl"
     journal.write_bytes(journal.read_bytes().replace(b"Use tabs", b"Use taps"))
     assert [hit.route for hit in ralf.search("elastic tabstops", root=tmp_path)] == ["good"]
-
-
-def test_a_decision_taken_out_by_hand_is_not_active_in_search(tmp_path: Path) -> None:
-    ralf.record_decision("r", "Use postgres", root=tmp_path)
-    file = store(tmp_path) / "routes" / "r.md"
-    text = file.read_text(encoding="utf-8")
-    start = text.index("decisions:\n")
-    file.write_text(text[:start] + text[text.index("---\n", start) :], encoding="utf-8")
-    ralf.record_decision("r", "Use x", root=tmp_path)
-    assert {hit.status for hit in ralf.search("postgres", root=tmp_path)} == {"dropped"}
-
-
-@pytest.mark.ci
-def test_the_work_does_not_grow_without_end(tmp_path: Path) -> None:
-    todos = [{"content": f"number {n} " + "x" * 470, "status": "pending", "activeForm": "x"} for n in range(3_000)]
-    call = {"type": "tool_use", "id": "t1", "name": "TodoWrite", "input": {"todos": todos}}
-    result = {"type": "tool_result", "tool_use_id": "t1", "content": "ok"}
-    lines = [
-        {"type": "user", "sessionId": "s", "message": {"role": "user", "content": "Please do all of these things"}},
-        {"type": "assistant", "sessionId": "s", "message": {"role": "assistant", "content": [call]}},
-        {"type": "user", "sessionId": "s", "message": {"role": "user", "content": [result]}},
-    ]
-    path = tmp_path / "s.jsonl"
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    report = ralf.checkpoint("r", path, root=tmp_path)
-    assert report.path.stat().st_size < 80_000
-    assert ralf.record_decision("r", "Go on", root=tmp_path).id == "DEC-001"
-
-
-def test_a_list_passes_over_a_number_that_is_none(tmp_path: Path) -> None:
-    ralf.record_decision("r", "Go on", root=tmp_path)
-    path = store(tmp_path) / "routes" / "r.md"
-    path.write_bytes(path.read_bytes().replace(b"revision: 1", b"revision: " + b"9" * 5_000))
-    os.utime(path, (1, 1))  # as old as a file that is known: its other time tells that it is none
-    assert [route.revision for route in ralf.list_routes(root=tmp_path)] == [1]
-
-
-def test_a_checkpoint_that_does_not_say_when_it_was_is_damage_to_whoever_drops_evidence(tmp_path: Path) -> None:
-    project = projects.find(tmp_path)
-    project.prepare()
-    payload = {"source": {"session": "s"}, "period": 5}
-    journal.append(project.store, "r", journal.Record(1, "checkpoint", payload), id="x", after=None)
-    with pytest.raises(DamagedJournal):
-        drop_evidence("1d", root=tmp_path)
 
 
 def test_who_reads_makes_no_key(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from ralf.document import record as document
 from ralf.document.index import Index, with_index
 from ralf.document.rows import Rows
 from ralf.document.tree import to_tree
-from ralf.model import FORMAT_VERSION, ActiveWork, Body, Decision, OpenFile, RouteContext, Section
+from ralf.model import FORMAT_VERSION, ActiveWork, Decision, RouteContext, Section
 from ralf.route.edits import changes_of_edit, changes_of_foreign
 from ralf.route.family import RouteFamily, context_of
 from ralf.route.fold import apply, empty
@@ -156,13 +156,6 @@ def test_labels_are_unique_and_every_successor_and_its_predecessor_name_each_oth
 # ---- single records ----
 
 
-def test_a_record_of_an_unknown_kind_advances_the_revision_and_changes_nothing_else() -> None:
-    before = folded(("checkpoint", checkpoint(0)))
-    after = apply(before, Record(2, "from-the-future", {"decisions": 5}))
-    assert after.revision == 2
-    assert replace(after, context_checkpoint=before.context_checkpoint) == before
-
-
 def test_a_checkpoint_adds_an_entry_a_section_and_its_tokens() -> None:
     context = folded(
         ("checkpoint", checkpoint(0)), ("checkpoint", checkpoint(1, key_events=["an event"], tokens_stored=7))
@@ -184,11 +177,6 @@ def test_a_checkpoint_adds_an_entry_a_section_and_its_tokens() -> None:
     ]
 
 
-def test_a_checkpoint_without_times_keeps_the_last_known_ones() -> None:
-    context = folded(("checkpoint", checkpoint(0)), ("checkpoint", checkpoint(1, period=["", ""])))
-    assert (context.created, context.last_checkpoint) == ("2026-03-01T10:00:00Z", "2026-03-01T10:30:00Z")
-
-
 @pytest.mark.parametrize("title", ["x\n### Checkpoint 9: forged\n- y", "x (Current)", "x\u2028(Current)", " x "])
 def test_no_title_forges_a_section_or_the_mark_of_the_newest(title: str) -> None:
     context = folded(("checkpoint", checkpoint(0, title=title)), ("checkpoint", checkpoint(1, title=title)))
@@ -198,20 +186,6 @@ def test_no_title_forges_a_section_or_the_mark_of_the_newest(title: str) -> None
         (1, "x"),
     ]
     assert again == as_read(context)
-
-
-@pytest.mark.ci
-def test_the_goal_is_the_newest_and_what_it_began_as_stays_known() -> None:
-    goals = ["", "first", "second", "", "third"]
-    context = folded(*(("checkpoint", checkpoint(n, goal=goal)) for n, goal in enumerate(goals)))
-    assert (context.goal, context.began_as) == ("third", "first")
-
-
-def test_a_goal_that_a_person_wrote_stays_until_a_person_writes_another() -> None:
-    context = folded(("checkpoint", checkpoint(0, goal="first")))
-    edited = apply(context, Record(2, "edit", {"changes": [{"at": ["goal"], "value": "mine"}]}))
-    later = apply(edited, Record(3, "checkpoint", checkpoint(1, goal="second")))
-    assert (later.goal, later.goal_origin) == ("mine", "human-edit")
 
 
 @pytest.mark.ci
@@ -241,76 +215,10 @@ def test_work_is_what_the_last_segment_says_and_keeps_what_a_segment_cannot_know
 # ---- decisions ----
 
 
-def test_decisions_are_labelled_in_the_order_in_which_they_come() -> None:
-    in_segment = {"decisions": [{"decision": "b"}, {"decision": "c"}]}
-    context = folded(decided("a"), ("checkpoint", checkpoint(0, **in_segment)), decided("d"))
-    assert [(d.id, d.decision) for d in context.decisions] == [(f"DEC-00{n}", w) for n, w in enumerate("abcd", start=1)]
-    assert context.context_checkpoint.decision_count == 4
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize("again", ["Use a timer", "use  a\ntimer", "USE A TIMER "])
-def test_what_is_said_twice_is_decided_once(again: str) -> None:
-    context = folded(decided("Use a timer", rationale="because"), decided(again))
-    assert [d.rationale for d in context.decisions] == ["because"]
-
-
-def test_what_was_given_up_can_be_decided_anew() -> None:
-    context = folded(decided("a"), decided("b", supersedes="DEC-001"), decided("a", supersedes="DEC-002"))
-    assert [(d.id, d.status, d.supersedes, d.superseded_by) for d in context.decisions] == [
-        ("DEC-001", "superseded", "", "DEC-002"),
-        ("DEC-002", "superseded", "DEC-001", "DEC-003"),
-        ("DEC-003", "active", "DEC-002", ""),
-    ]
-
-
-SOURCES = [{"session": "s", "first_line": n, "last_line": n, "sha256": "0"} for n in range(9)]
-
-
-@pytest.mark.ci
-def test_a_decision_said_again_has_a_further_source_and_no_second_record() -> None:
-    again = [{"decision": "USE a", "source": SOURCES[2]}, {"decision": "Use A", "source": SOURCES[2]}]
-    context = folded(decided("Use A", source=SOURCES[1]), ("checkpoint", checkpoint(0, decisions=again)))
-    (decision,) = context.decisions
-    assert decision.source is not None
-    assert (decision.source.first_line, [place.first_line for place in decision.further_sources]) == (1, [2])
-
-
-def test_a_decision_that_supersedes_one_that_is_not_there_changes_no_other() -> None:
-    context = folded(decided("a"), decided("b", supersedes="DEC-777"), decided("c", supersedes=""))
-    assert [d.status for d in context.decisions] == ["active"] * 3
-
-
 def test_a_label_is_never_given_twice_even_after_its_decision_was_removed() -> None:
     removal = ("edit", {"changes": [{"at": ["decisions", "DEC-002"], "removed": True}]})
     context = folded(decided("a"), decided("b"), removal, decided("c"))
     assert [d.id for d in context.decisions] == ["DEC-001", "DEC-003"]
-
-
-def test_labels_of_an_imported_file_are_kept_and_not_given_again() -> None:
-    document = {"decisions": [{"id": "DEC-002", "decision": "a"}, {"decision": "b"}, {"id": "D-1", "decision": "c"}]}
-    context = folded(("import", {"document": document}), decided("d"))
-    assert [d.id for d in context.decisions] == ["DEC-002", "DEC-003", "D-1", "DEC-004"]
-    assert context.decisions[1].origin == "human-edit"
-
-
-def test_a_label_of_thousands_of_digits_is_only_a_name() -> None:
-    document = {"decisions": [{"id": "DEC-" + "9" * 20_000, "decision": "a"}, {"id": "DEC-\u0663", "decision": "b"}]}
-    assert folded(("import", {"document": document}), decided("c")).decisions[-1].id == "DEC-001"
-
-
-def test_an_import_is_taken_whole_but_for_the_route_s_own_name_and_revision() -> None:
-    other = replace(folded(decided("a"), ("checkpoint", checkpoint(0))), extra={"team": "x"})
-    context = apply(empty("other"), Record(1, "import", {"document": to_tree(other)}))
-    assert (context.route, context.revision) == ("other", 1)
-    assert replace(context, context_checkpoint=other.context_checkpoint) == other
-
-
-def test_checkpoints_after_an_import_go_on_with_its_numbers() -> None:
-    document = to_tree(RouteContext(body=Body(sections=(Section(41, "a", "- x"), Section(None, "Notes", "n")))))
-    context = folded(("import", {"document": document}), ("checkpoint", checkpoint(0)))
-    assert [section.number for section in context.body.sections] == [42, 41, None]
-    assert context.checkpoints[-1].checkpoint_id == "cp-042"
 
 
 # ---- edits ----
@@ -346,12 +254,6 @@ def _sorted(context: RouteContext) -> Any:
     return order(to_tree(context))
 
 
-def test_an_edit_of_the_bookkeeping_is_no_edit() -> None:
-    base = folded(("checkpoint", checkpoint(0)))
-    header = replace(base.context_checkpoint, revision=77, version="9.9", route="other", decision_count=5)
-    assert changes_of_edit(base, replace(base, context_checkpoint=header), base) == []
-
-
 def test_an_edit_of_an_older_file_leaves_what_came_since() -> None:
     base = folded(decided("a"), ("checkpoint", checkpoint(0)))
     theirs = parse(
@@ -369,15 +271,6 @@ def test_an_edit_of_an_older_file_leaves_what_came_since() -> None:
     assert after.checkpoint_count == 2
 
 
-def test_a_section_of_a_person_s_own_in_an_older_file_costs_no_newer_checkpoint() -> None:
-    base = folded(("checkpoint", checkpoint(0)))
-    theirs = parse(render(base).replace("### Checkpoint 1", "### Mine\nwords\n\n### Checkpoint 1").encode(), "file")
-    since = apply(base, Record(2, "checkpoint", checkpoint(1)))
-    after = apply(since, Record(3, "edit", {"changes": changes_of_edit(base, theirs, since)}))
-    assert [section.number for section in after.body.sections] == [2, None, 1]
-    assert after.body.sections[1] == Section(None, "Mine", "words")
-
-
 def test_a_decision_that_a_person_wrote_gets_a_label_and_its_origin() -> None:
     base = folded(decided("a"))
     theirs = replace(base, decisions=(*base.decisions, Decision(decision="mine")))
@@ -387,14 +280,6 @@ def test_a_decision_that_a_person_wrote_gets_a_label_and_its_origin() -> None:
 
 
 # ---- snapshots ----
-
-
-def test_open_files_of_the_last_segment_replace_the_older_ones() -> None:
-    context = folded(
-        ("checkpoint", checkpoint(0, active_work={"open_files": [{"path": "a"}]})),
-        ("checkpoint", checkpoint(1, active_work={"open_files": [{"path": "b"}]})),
-    )
-    assert context.active_work.open_files == (OpenFile("b"),)
 
 
 @pytest.mark.ci

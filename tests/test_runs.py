@@ -9,16 +9,13 @@ from pathlib import Path
 import pytest
 
 import handingkit
-import hookkit
 import ralf
 from kit.git import git, repository
 from ralf import routing
 from ralf.facts import progress
-from ralf.maintenance.forget import forget
 from ralf.project import Project
-from ralf.storage.journal import runs_of
 from ralf_integrations.blackbox5 import client
-from storekit import Cli, kept_bytes, records_of
+from storekit import Cli, kept_bytes
 
 ROUTE = "TASK-7"
 RUNS = Path(".autonomous", "runs")
@@ -82,14 +79,6 @@ def test_each_run_counts_once_however_often_it_is_read_and_whatever_it_has_left(
     assert kept_bytes(tmp_path) == before
 
 
-def test_a_run_whose_end_is_told_later_is_the_same_attempt(tmp_path: Path) -> None:
-    take(tmp_path, run(tmp_path, 1), run(tmp_path, 2))
-    work = take(tmp_path, run(tmp_path, 1, "BLOCKED", said="The gauge at the lock does not answer.")).active_work
-    assert work.attempts == 2
-    assert [(one.number, one.outcome) for one in work.last_runs] == [(1, "BLOCKED"), (2, "")]
-    assert work.outcome == ""  # the last one has said nothing
-
-
 def test_a_run_with_a_client_s_session_is_one_attempt_whichever_is_read_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,31 +91,6 @@ def test_a_run_with_a_client_s_session_is_one_attempt_whichever_is_read_first(
         work = ralf.get_context(ROUTE, root=tmp_path).active_work
         assert (work.attempts, work.last_progress, work.outcome) == (number, number, "PARTIAL")
     assert len(work.last_runs) == 2
-
-
-def test_two_sessions_of_one_run_are_one_attempt_and_a_session_of_no_run_is_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = run(tmp_path, 1)
-    monkeypatch.setenv("RALF_RUN_DIR", str(folder))
-    for name in ("s-1", "s-2"):
-        ralf.checkpoint(ROUTE, session(tmp_path, name, f"The gauge says {name}."), root=tmp_path)
-    assert ralf.get_context(ROUTE, root=tmp_path).active_work.attempts == 1
-    monkeypatch.delenv("RALF_RUN_DIR")
-    ralf.checkpoint(ROUTE, session(tmp_path, "s-3", "The gauge says nothing."), root=tmp_path)
-    assert ralf.get_context(ROUTE, root=tmp_path).active_work.attempts == 2
-
-
-def test_a_run_known_by_its_id_alone_is_that_of_the_folder_where_it_lies(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = run(tmp_path, 1)
-    monkeypatch.setenv("RALF_RUN_ID", folder.name)
-    assert Project(tmp_path).run == f".autonomous/runs/{folder.name}"
-    monkeypatch.setenv("RALF_RUN_ID", "run-9999")
-    assert Project(tmp_path).run == "run-9999"
-    monkeypatch.setenv("RALF_RUN_ID", "../../etc")
-    assert Project(tmp_path).run == "../../etc"  # a name; no path is made of it
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
@@ -148,13 +112,6 @@ def test_nothing_changed_if_no_run_changed_a_file_made_a_commit_or_was_complete(
     work = take(tmp_path, *folders).active_work
     assert (work.attempts, work.last_progress, progress.idle_attempts(work)) == (3, 1, 2)
     assert take(tmp_path, run(tmp_path, 4, "COMPLETE")).active_work.last_progress == 4
-
-
-def test_a_run_s_own_documents_are_no_changed_files(tmp_path: Path) -> None:
-    folder = run(tmp_path, 1, "PARTIAL", changed="x")
-    own = f"- `{RUNS}/{folder.name}/RESULTS.md`\n- `RESULTS.md`"
-    (folder / "RESULTS.md").write_text(f"# R\n\n## Summary\n\nNothing was found out.\n\n## Files Modified\n\n{own}\n")
-    assert take(tmp_path, folder).active_work.last_progress is None
 
 
 # ---- what the next one hears ----
@@ -187,36 +144,6 @@ def test_after_the_configured_number_of_attempts_without_a_change_the_brief_warn
     assert "**Stuck:**" not in take(tmp_path, run(tmp_path, 6, "PARTIAL", changed="src/tide.py")).render()
 
 
-def test_what_a_run_says_of_itself_is_one_line_without_secrets_and_no_heading(tmp_path: Path) -> None:
-    token = "ghp_" + "Zx8Qw7Er6Ty5Ui4Op3As2Df1Gh0Jk9Lz8Xc7"
-    folder = run(tmp_path, 1, "PARTIAL", said=f"# The token {token} of the gauge is refused <!-- -->")
-    text = take(tmp_path, folder).render()
-    assert token not in text
-    assert token not in (tmp_path / ".autonomous/context/routes/TASK-7.md").read_text()
-
-
-@pytest.mark.ci
-def test_a_forgotten_end_of_a_run_does_not_come_back_when_its_folder_is_read_again(tmp_path: Path) -> None:
-    folder = run(tmp_path, 1, "PARTIAL", said="Wilhelmina Quist has the key of the gauge.")
-    take(tmp_path, folder)
-    forget(ROUTE, text="Wilhelmina Quist", root=tmp_path)
-    before = kept_bytes(tmp_path)
-    take(tmp_path, folder)
-    assert kept_bytes(tmp_path) == before
-    assert not any(b"Wilhelmina" in content for content in before.values())
-
-
-def test_the_log_tells_of_attempts_and_a_person_may_edit_them(tmp_path: Path) -> None:
-    from ralf.route.history import log
-
-    take(tmp_path, run(tmp_path, 1), run(tmp_path, 2, "PARTIAL"))
-    assert [(one.kind, one.text) for one in log(ROUTE, root=tmp_path)][-1][0] == "attempt"
-    path = tmp_path / ".autonomous/context/routes/TASK-7.md"
-    path.write_text(path.read_text().replace('outcome: "PARTIAL"', 'outcome: "BLOCKED"'))
-    work = take(tmp_path, run(tmp_path, 3)).active_work
-    assert [(one.number, one.outcome) for one in work.last_runs] == [(1, ""), (2, "BLOCKED"), (3, "")]
-
-
 # ---- which route ----
 
 
@@ -241,21 +168,6 @@ def test_a_runs_route_is_its_folders_task_then_its_metadatas_then_what_it_claime
     assert routing.choose(project, session="") == ("TASK-4", client.RUN_FOLDER)
     monkeypatch.setenv("BB5_TASK_ID", "TASK-5")
     assert routing.choose(project) == ("TASK-5", "$BB5_TASK_ID")
-
-
-@pytest.mark.parametrize("text", ["tasks: &a [*a]\n", "\0", "tasks: 5\n", "tasks:\n- {id: {}, claimed_by: run-0018}\n"])
-def test_a_queue_or_metadata_that_cannot_be_read_chooses_no_route(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
-) -> None:
-    project = handingkit.project(tmp_path)
-    folder = tmp_path / "runs" / "executor" / "run-0018"
-    folder.mkdir(parents=True)
-    (folder / "metadata.yaml").write_text(text)
-    queue = tmp_path / ".autonomous/agents/communications/queue.yaml"
-    queue.parent.mkdir(parents=True)
-    queue.write_text(text)
-    monkeypatch.setenv("RALF_RUN_DIR", str(folder))
-    assert routing.choose(project).rule == routing.DEFAULT
 
 
 # ---- hooks in a loop ----
@@ -301,55 +213,6 @@ def test_a_prompt_that_holds_the_brief_brings_no_second_one(tmp_path: Path, monk
         assert handingkit.start(f"s-{number}", root) == ""
         assert handingkit.prompt(f"s-{number}", root, f"# RALF\n\n{printed}") == ""
         assert handingkit.prompt(f"s-{number}", root, "Go on.") == ""
-
-
-@pytest.mark.ci
-def test_what_a_sessions_log_has_told_the_folder_of_its_run_tells_no_second_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from ralf_integrations.blackbox5 import loop
-
-    root = tmp_path / "project"
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(root / ".claude"))
-    handingkit.project(root)
-    folder = run(root, 1)
-    begin(root, folder, "s-1", monkeypatch)
-    log = handingkit.kept(root, "s-1")
-    handingkit.log(log, "s-1", ("user", "# RALF"), ("says", "The gauge does not answer. <promise>PARTIAL</promise>"))
-    ralf.checkpoint(ROUTE, log, root=root, run=Project(root).run)
-    (folder / "claude_output.log").write_text("The gauge does not answer. <promise>PARTIAL</promise>\n")
-    loop.end(Project(root), folder, ROUTE, folder / "claude_output.log")
-    context = ralf.get_context(ROUTE, root=root)
-    assert (context.checkpoint_count, context.active_work.outcome) == (1, "PARTIAL")
-    (told,) = context.active_work.last_runs
-    assert (told.outcome, told.said) == ("PARTIAL", "The gauge does not answer.")
-
-
-def test_a_killed_run_is_shown_with_its_own_last_words_not_those_of_the_run_before(tmp_path: Path) -> None:
-    handingkit.project(tmp_path)
-    said = (("s-1", "Step 2 of 9: the loader reads the harbour now."), ("s-2", "It hangs."))
-    for number, (name, words) in enumerate(said, 1):
-        folder = run(tmp_path, number)
-        ralf.checkpoint(ROUTE, session(tmp_path, name, words), root=tmp_path, run=f"{RUNS}/{folder.name}")
-    first, second = ralf.get_context(ROUTE, root=tmp_path).active_work.last_runs
-    assert "reads the harbour" in first.said
-    assert "reads the harbour" not in second.said and second.said
-
-
-@pytest.mark.ci
-def test_a_background_checkpoint_of_a_hook_belongs_to_the_run_of_its_session(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rig = hookkit.rig(tmp_path / "project")
-    folder = run(rig.root, 1)
-    rig.environment |= {"RALF_RUN_DIR": str(folder)}
-    rig.grow(3_000)
-    rig.hook("SessionStart", source="startup")
-    rig.hook("SessionEnd", reason="other")
-    rig.settle()
-    payloads = [record["payload"] for record in records_of(rig.root, ROUTE)]
-    assert [run["run"] for payload in payloads for run in runs_of(payload)] == [f"{RUNS}/{folder.name}"] * 2
-    assert ralf.get_context(ROUTE, root=rig.root).active_work.attempts == 1
 
 
 # ---- the command ----

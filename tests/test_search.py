@@ -11,10 +11,8 @@ import pytest
 
 import ralf
 from kit.no_index import IS_ON, KEPT
-from ralf.maintenance import ownership
-from ralf.project import Project
 from ralf.route.taking_back import revert
-from storekit import Listing, cache_of, known, small_disk, write_session
+from storekit import Listing, cache_of, small_disk, write_session
 
 SESSION = Path(__file__).parents[1] / "examples" / "session.jsonl"
 
@@ -35,21 +33,9 @@ def test_a_decision_is_found_by_its_reason(project: Path) -> None:
 
 
 @pytest.mark.ci
-def test_what_a_tool_printed_is_found(project: Path) -> None:
-    hits = ralf.search("NameError name '_rebase' is not defined", route="tidepool", root=project)
-    assert any(hit.kind in ("evidence", "failure") and "_rebase" in hit.text for hit in hits)
-
-
-@pytest.mark.ci
 @pytest.mark.parametrize("query", ["Rust borrow checker lifetimes", "", "the of and", "?!", '" OR NEAR(', "décor 日本"])
 def test_nothing_relevant_gives_nothing(project: Path, query: str) -> None:
     assert ralf.search(query, route="other", root=project) == []
-
-
-@pytest.mark.ci
-def test_a_route_that_is_named_is_searched_alone(project: Path) -> None:
-    assert {hit.route for hit in ralf.search("queue", root=project, limit=50)} >= {"other"}
-    assert {hit.route for hit in ralf.search("queue", route="other", root=project)} == {"other"}
 
 
 def test_an_identifier_is_found_whole_and_by_its_parts(tmp_path: Path) -> None:
@@ -74,15 +60,6 @@ def test_what_is_recorded_after_a_search_is_found_by_the_next(tmp_path: Path) ->
     assert [hit.id for hit in ralf.search("spaces", root=tmp_path)] == ["DEC-002"]
 
 
-def test_an_edit_by_hand_is_found_once_it_is_taken_in(tmp_path: Path) -> None:
-    ralf.record_decision("r", "Use tabs", root=tmp_path)
-    ralf.search("tabs", root=tmp_path)
-    file = tmp_path / ".autonomous" / "context" / "routes" / "r.md"
-    file.write_text(file.read_text(encoding="utf-8").replace("Use tabs", "Use elastic tabstops"), encoding="utf-8")
-    ralf.record_decision("r", "Wrap at 100", root=tmp_path)
-    assert [hit.id for hit in ralf.search("elastic", root=tmp_path)] == ["DEC-001"]
-
-
 def test_an_index_that_is_damaged_is_made_anew(tmp_path: Path) -> None:
     ralf.record_decision("r", "Use tabs", root=tmp_path)
     before = ralf.search("tabs", root=tmp_path)
@@ -91,17 +68,6 @@ def test_an_index_that_is_damaged_is_made_anew(tmp_path: Path) -> None:
     assert ralf.search("tabs", root=tmp_path) == before
     with closing(sqlite3.connect(index)) as database:
         assert database.execute("select count(*) from unit").fetchone() == (1,)
-
-
-def test_a_project_without_routes_has_nothing_to_find(tmp_path: Path) -> None:
-    assert ralf.search("anything", root=tmp_path) == []
-    assert not (tmp_path / ".autonomous").exists()
-
-
-@pytest.mark.ci
-def test_the_limit_is_kept(project: Path) -> None:
-    assert len(ralf.search("sync", root=project, limit=3)) == 3
-    assert json.dumps([hit.score for hit in ralf.search("sync", root=project, limit=3)])
 
 
 # ---- sessions of a few messages ----
@@ -135,69 +101,6 @@ REQUEST = ("user", "Please move the harbour's tide tables to the new service thi
 CHOICE = "We decided to use Postgres for the ledger instead of Redis, because two clerks write to it at once."
 
 
-def test_a_decision_and_the_message_in_which_it_was_said_are_one_hit(tmp_path: Path) -> None:
-    told(tmp_path, ("user", "How far are we?"), ("assistant", f"I looked at the quay's pumps first.\n\n{CHOICE}"))
-    (hit,) = ralf.search("Postgres ledger clerks", root=tmp_path)
-    assert (hit.kind, hit.status) == ("decision", "active")
-    assert "the quay's pumps" in hit.text and "How far are we?" in hit.text
-
-
-def test_a_decision_is_found_by_what_was_said_around_it(tmp_path: Path) -> None:
-    told(tmp_path, ("user", "The mooring invoices come out doubled, what now?"), ("assistant", CHOICE))
-    hits = ralf.search("doubled mooring invoices", root=tmp_path)
-    assert any("Postgres" in hit.text for hit in hits)
-
-
-def test_a_short_message_is_shown_with_the_answer_that_followed_it(tmp_path: Path) -> None:
-    told(tmp_path, REQUEST, ("user", "Why is the tug late?"), ("assistant", "Its radar waits for a lease of the lock."))
-    hit = ralf.search("tug late", root=tmp_path)[0]
-    assert "waits for a lease" in hit.text
-    assert hit.source.endswith("lines 2-3")
-
-
-@pytest.mark.ci
-def test_no_hit_is_longer_than_2_000_characters(tmp_path: Path) -> None:
-    told(tmp_path, REQUEST, ("assistant", CHOICE + "\n" + "The crane lifts its load. " * 400))
-    assert max(len(hit.text) for hit in ralf.search("Postgres crane", root=tmp_path)) <= 2_000
-
-
-def test_of_two_answers_that_are_alike_the_later_one_comes_first(tmp_path: Path) -> None:
-    told(
-        tmp_path,
-        REQUEST,
-        ("assistant", "The upload cache of the ferries runs on Memcached, it is simple."),
-        ("assistant", "I am reading the lock's manual now."),
-        ("assistant", "The upload cache of the ferries runs on Redis, it is faster."),
-    )
-    assert "Redis" in ralf.search("what does the upload cache run on?", root=tmp_path)[0].text
-
-
-def test_five_hits_are_five_different_things(tmp_path: Path) -> None:
-    again = [("assistant", "The crane's gearbox needs oil before every storm.")] * 4
-    told(tmp_path, REQUEST, *again, ("assistant", "The gearbox of the tug is new."))
-    texts = [hit.text.split("\n")[0] for hit in ralf.search("gearbox", root=tmp_path)]
-    assert len(texts) == len(set(texts))
-
-
-def test_what_a_tool_printed_does_not_crowd_out_what_was_said(tmp_path: Path) -> None:
-    printed = [("printed", f"ledger {number}: the ledger module of the ledger") for number in range(8)]
-    told(tmp_path, REQUEST, *printed, ("assistant", CHOICE))
-    assert ralf.search("who writes to the ledger?", root=tmp_path)[0].kind == "decision"
-
-
-def test_what_only_a_tool_printed_is_found(tmp_path: Path) -> None:
-    told(tmp_path, REQUEST, ("assistant", CHOICE), ("printed", "E4711 berth_table.go:88: cannot assign mooring"))
-    assert "E4711" in ralf.search("berth_table.go:88", root=tmp_path)[0].text
-
-
-GANGWAY = "The gangway of the third pier creaks. I have looked at the pumps, too, and they are fine."
-
-
-def test_another_form_of_a_word_is_found(tmp_path: Path) -> None:
-    told(tmp_path, REQUEST, ("assistant", "The authentication of the pilots goes through the gate. It is stable."))
-    assert ralf.search("auth pilot", root=tmp_path)
-
-
 @pytest.mark.ci
 @pytest.mark.parametrize("query", ["ledger", "why is the crane late in the harbour?", "mooring pier berth quay tide"])
 def test_the_first_hits_are_the_same_however_many_are_asked_for(tmp_path: Path, query: str) -> None:
@@ -216,85 +119,7 @@ def test_the_first_hits_are_the_same_however_many_are_asked_for(tmp_path: Path, 
         assert ralf.search(query, root=tmp_path, limit=limit) == most[:limit]
 
 
-def test_a_message_that_answers_more_than_the_decision_in_it_stands_for_itself(tmp_path: Path) -> None:
-    told(tmp_path, REQUEST, ("assistant", f"{GANGWAY}\n\n{CHOICE}"))
-    assert ralf.search("gangway pier creaks", root=tmp_path)[0].kind == "turn"
-    assert ralf.search("ledger clerks", root=tmp_path)[0].kind == "decision"
-
-
-def test_what_the_user_decided_is_shown_with_the_reply_and_no_more(tmp_path: Path) -> None:
-    told(
-        tmp_path,
-        REQUEST,
-        ("user", "Use Postgres for the ledger instead of Redis, because two clerks write to it."),
-        ("assistant", "Understood: I have moved its three tables."),
-        ("user", "Is the crane oiled?"),
-        ("assistant", "Yes, this morning."),
-    )
-    hit = ralf.search("Postgres ledger clerks", root=tmp_path)[0]
-    assert hit.kind == "decision"
-    assert "three tables" in hit.text
-    assert "crane" not in hit.text
-
-
-def test_a_single_digit_counts(tmp_path: Path) -> None:
-    ralf.record_decision("r", "Use batch size 5 instead of 6", root=tmp_path)
-    ralf.record_decision("r", "Use batch size 7 instead of 8", root=tmp_path)
-    assert "5" in ralf.search("batch size 5", root=tmp_path)[0].text
-
-
-def test_words_side_by_side_count_more_than_the_same_words_apart(tmp_path: Path) -> None:
-    ralf.record_decision("r", "Keep the read lock in the cache of the gate", root=tmp_path)
-    ralf.record_decision("r", "Keep the lock of the cache and read the gate", root=tmp_path)
-    assert "read lock" in ralf.search("read lock", root=tmp_path)[0].text
-
-
-def test_a_decision_that_replaced_another_stands_above_it_whatever_the_question_says(tmp_path: Path) -> None:
-    first = ralf.record_decision("r", "Run the search cache on Redis", rationale="Redis is there", root=tmp_path)
-    second = ralf.record_decision("r", "Run the search cache on SQLite", supersedes=first.id, root=tmp_path)
-    ralf.record_decision("r", "Run the search cache in memory", supersedes=second.id, root=tmp_path)
-    hits = ralf.search("search cache Redis", root=tmp_path)
-    assert [hit.status for hit in hits] == ["active", "superseded", "superseded"]
-
-
 # ---- routes without a journal, and damage ----
-
-
-BROUGHT = """---
-context_checkpoint:
-  version: "1.0.0"
-  route: "api"
-decisions:
-  - {id: "DEC-001", decision: "Use FastAPI over Flask", rationale: "Better async support", status: "active"}
-facts:
-  commands:
-    - {command: "pytest tests/berth_table.py", status: "failed", exit: 1}
----
-
-## Compressed History
-
-### Checkpoint 1: Pumps
-The bilge pumps got their own thread.
-"""
-
-
-@pytest.fixture
-def brought(tmp_path: Path) -> Path:
-    """A route file without a journal that the store knows as the person's: what is foreign is not found."""
-    ownership.init(Project(tmp_path), share=False)
-    file = tmp_path / ".autonomous" / "context" / "routes" / "api.md"
-    file.parent.mkdir(exist_ok=True)
-    file.write_text(BROUGHT, encoding="utf-8")
-    return known(tmp_path, "api")
-
-
-def test_a_route_that_has_only_a_file_is_searched(tmp_path: Path, brought: Path) -> None:
-    found = {query: ralf.search(query, root=tmp_path)[0] for query in ("flask async", "bilge pumps")}
-    assert [(hit.kind, hit.id) for hit in found.values()] == [
-        ("decision", "DEC-001"),
-        ("checkpoint", "cp-001"),
-    ]
-    assert ralf.search("flask", route="api", root=tmp_path)
 
 
 # ---- what later records do to earlier ones ----
@@ -344,14 +169,6 @@ def test_what_the_cap_took_from_a_decision_is_still_found(tmp_path: Path, at_onc
 def test_what_means_something_to_sqlite_means_nothing_in_a_question(tmp_path: Path, query: str) -> None:
     ralf.record_decision("r", "Use tabs", root=tmp_path)
     assert ralf.search(query, root=tmp_path)[0].id == "DEC-001"
-
-
-@pytest.mark.ci
-def test_a_question_of_any_length_is_answered(tmp_path: Path) -> None:
-    ralf.record_decision("r", "Use tabs", root=tmp_path)
-    assert ralf.search("tabs " * 100_000, root=tmp_path)
-    assert ralf.search(" ".join(f"w{number}" for number in range(100_000)), root=tmp_path) == []
-    assert ralf.search("x" * 1_000_000, root=tmp_path) == []
 
 
 def test_a_context_is_served_where_the_search_index_cannot_be_made(tmp_path: Path) -> None:

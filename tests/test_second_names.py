@@ -16,7 +16,6 @@ from allwrites import ROUTE, everything
 from ralf.document.index import close_idle
 from ralf.project import Project
 from ralf.storage import files
-from ralf_integrations.blackbox5.budget import SPAWNED, ContextBudget
 from ralf_integrations.hooks import error_log, instant, usage
 from storekit import context_of
 
@@ -104,26 +103,6 @@ def test_a_file_that_is_to_be_emptied_is_looked_at_first(tmp_path: Path) -> None
     with open(place, "w", opener=files.open_single_link) as file:
         file.write("new")
     assert place.read_text() == "new"
-
-
-def test_the_rights_and_times_of_a_file_with_a_second_name_are_left(tmp_path: Path) -> None:
-    outside, place = tmp_path / "outside", tmp_path / "place"
-    outside.write_text("words")
-    outside.chmod(0o644)
-    os.link(outside, place)
-    os.utime(outside, ns=(10**18, 10**18))
-    before = _state(outside)
-    with pytest.raises(OSError, match="second name"):
-        files.touch(place)
-    with pytest.raises(OSError, match="second name"):
-        ContextBudget(run_dir=_linked(tmp_path, outside)).mark_subagent_spawned()
-    assert _state(outside) == before
-
-
-def _linked(folder: Path, outside: Path) -> Path:
-    (folder / "run").mkdir()
-    os.link(outside, folder / "run" / SPAWNED)
-    return folder / "run"
 
 
 @pytest.mark.ci

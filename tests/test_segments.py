@@ -132,40 +132,12 @@ def test_a_segment_ends_early_only_for_a_person_s_turn_or_for_what_would_not_fit
         assert piece.tokens + weight(following_group) > limit or (turn and piece.tokens >= LAST_TENTH * limit)
 
 
-@given(_streams())
-@quick
-def test_a_stream_without_end_is_cut_while_it_is_read(records: list[Any]) -> None:
-    events = stream(*records)
-    read = 0
-
-    def counted() -> Iterator[Event]:
-        nonlocal read
-        for event in events:
-            read += 1
-            yield event
-
-    given_out = 0
-    for piece in cut(counted(), LIMIT, len):
-        given_out += len(piece.events)
-        ahead = events[given_out:read]
-        assert weight(ahead) <= LIMIT + 3 * 150 + 4 * 150
-
-
 # ---- by example ----
 
 
 @pytest.mark.parametrize(("before", "expected"), [(90, [90, 15]), (100, [100, 15]), (89, [94, 10])])
 def test_a_person_s_turn_in_the_last_tenth_begins_the_next_segment(before: int, expected: list[int]) -> None:
     assert sizes(("assistant", before), ("user", 5), ("assistant", 10)) == expected
-
-
-def test_a_call_without_a_result_holds_nothing_up_once_the_agent_speaks_again() -> None:
-    assert sizes(("call", 50, "a"), ("assistant", 40), ("assistant", 40), ("assistant", 40)) == [90, 80]
-
-
-def test_summaries_and_other_records_count_nothing_and_are_kept() -> None:
-    pieces = segments(stream(("compaction", 500), ("other", 500), ("user", 10)))
-    assert [(piece.tokens, len(piece.events)) for piece in pieces] == [(10, 3)]
 
 
 def test_a_segment_ends_where_a_task_is_complete_behind_what_is_said_of_it_once_more_follows() -> None:
@@ -181,9 +153,3 @@ def test_a_segment_ends_where_a_task_is_complete_behind_what_is_said_of_it_once_
     assert [piece.tokens for piece in segments(stream(*records, ("user", 20)))] == [31]
     failed = [replace(event, failed=event.kind == "result") for event in more]
     assert [piece.tokens for piece in segments(failed)] == [51]
-
-
-def test_a_promise_beside_an_open_call_ends_the_segment_behind_its_result() -> None:
-    events = stream((("assistant", 1), ("call", 1, "a")), ("result", 2, "a"), ("user", 4))
-    events[0] = replace(events[0], text="Done.\n<promise>COMPLETE</promise>")
-    assert [len(piece.events) for piece in segments(events)] == [3, 1]

@@ -30,11 +30,6 @@ def project(tmp_path: Path) -> Project:
     return made
 
 
-@pytest.fixture
-def cache(project: Project) -> Path:
-    return project.cache / "sessions" / f"{ROUTE}.jsonl"
-
-
 class Writer:
     """Appends records to the route's journal."""
 
@@ -78,26 +73,12 @@ def test_a_session_stands_at_the_end_of_its_last_checkpoint(project: Project, wr
     assert ingest_offset(project, ROUTE, "s") == expected
 
 
-def test_sessions_of_one_route_stand_each_for_itself(project: Project, writer: Writer) -> None:
-    expected = {name: writer.take(name, byte) for name, byte in [("a", 100), ("b", 50), ("a", 200), ("ab", 70)]}
-    assert {name: ingest_offset(project, ROUTE, name) for name in expected} == expected
-
-
 def test_a_session_read_again_from_its_start_stands_where_the_second_reading_is(
     project: Project, writer: Writer
 ) -> None:
     writer.take("s", 500)
     expected = writer.take("s", 100)
     assert ingest_offset(project, ROUTE, "s") == expected
-
-
-@pytest.mark.parametrize("name", ['a","byte":9', 'a"', "\u00e9\u2028", "a\\", "", "a\nb", "{", "\U0001f980"])
-def test_a_session_may_have_any_name(project: Project, writer: Writer, name: str) -> None:
-    writer.take("a", 100)
-    expected = writer.take(name, 200, ({**PENDING[0], "text": f'{{"session":"{name}",'},))
-    writer.take("b", 300)
-    assert ingest_offset(project, ROUTE, name) == expected
-    assert ingest_offset(project, ROUTE, "a").position.byte == 100
 
 
 def test_a_journal_that_was_made_anew_is_not_taken_for_the_old_one(project: Project, writer: Writer) -> None:

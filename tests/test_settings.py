@@ -16,7 +16,7 @@ from kit.git import commit, git, repository
 from ralf import config
 from ralf.config import Config, settings, with_setting
 from ralf.config.local_config import LocalConfig, load_local_config, local_config_of
-from ralf.errors import RalfError, UsageError
+from ralf.errors import UsageError
 from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf.storage import locks
@@ -134,18 +134,6 @@ def test_a_changed_line_says_the_new_value_and_every_other_line_what_it_said(
     back = with_setting(path, changed, key, None)
     assert config.tree_of(path, back) == {name: one for name, one in before.items() if name != key}
     assert back.startswith("# top\n")
-
-
-@pytest.mark.parametrize(
-    "text", ["{threshold: 1}", "threshold: &a 1\nwindow: *a\n", "'threshold': 5\n", "? threshold\n: 5\n"]
-)
-def test_a_file_without_room_for_the_line_is_refused_or_says_what_is_meant(text: str) -> None:
-    path = Path("config.yaml")
-    try:
-        changed = with_setting(path, text, "threshold", 7)
-    except RalfError:
-        return
-    assert config.tree_of(path, changed)["threshold"] == 7
 
 
 @pytest.mark.parametrize("local", [False, True])

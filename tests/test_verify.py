@@ -6,23 +6,19 @@ import json
 import os
 import shutil
 import time
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import ralf
-from ralf.errors import DamagedJournal
 from ralf.finding.search import search
 from ralf.maintenance import repair as repairs
 from ralf.maintenance.repair import repair
 from ralf.maintenance.verify import verify
 from ralf.project import Project
 from ralf.route.archive import archive
-from ralf.storage.check import scan
 from ralf.storage.filestore import FileStore
-from ralf.storage.own import OwnStore
 from storekit import Cli, cache_of, context_of, journal_file, route_file, write_session
 
 pytestmark = pytest.mark.ci
@@ -77,13 +73,6 @@ def test_a_store_that_nobody_harmed_is_whole(project: Path, cli: Cli) -> None:
     assert repair(root=project).done == ()
 
 
-def test_an_archived_route_is_whole(project: Path) -> None:
-    before = verify(root=project)
-    assert archive(Project(project), "tide")
-    assert verify(root=project) == before
-    assert repair(root=project).done == ()
-
-
 def test_what_a_crash_leaves_behind_is_said_and_is_no_damage(project: Path, journal: Path, cli: Cli) -> None:
     with journal.open("ab") as file:
         file.write(b'{"id":"x","length":10')
@@ -133,40 +122,6 @@ def test_a_damaged_record_is_named_and_those_behind_it_stay_readable(
     revisions = [json.loads(record)["revision"] for record in records(project)]
     assert revisions == sorted(set(revisions))
     assert repair(root=project).done == ()
-
-
-def test_a_journal_is_damaged_to_whoever_looks_where_it_is_to_whoever_reads(tmp_path: Path) -> None:
-    own, head = OwnStore(FileStore(tmp_path), lambda: "1f"), None
-    for number in range(2):
-        head = own.append("inbox/s", b'{"n":%d}' % number, id=f"notice-{number}", after=head)
-    path = tmp_path / "journal" / "inbox" / "s.jsonl"
-    whole = path.read_bytes()
-    places = range(len(whole))
-    flipped = [whole[:n] + bytes([whole[n] ^ 1 << bit]) + whole[n + 1 :] for n in places for bit in range(8)]
-    broken = [whole[:n] + b"\n" + whole[n:] for n in places]
-    torn = [whole[:n] + end for n in places for end in (b"", b"\n", b'\n{"id":')]
-    for content in (*flipped, *broken, *torn):
-        path.write_bytes(content)
-        found = scan(own, tmp_path, "inbox/s")
-        try:
-            read = [entry.record for entry in own.read("inbox/s")]
-        except DamagedJournal:
-            assert found.is_damaged
-        else:  # what has lost its last line break was never acknowledged to a reader: a look may say more
-            assert not found.is_damaged
-            assert len(found.lines) == len(read)
-
-
-def test_an_empty_line_before_a_torn_end_is_damage_for_a_reader_meets_it(project: Path, journal: Path) -> None:
-    whole = records(project)
-    with journal.open("ab") as file:
-        file.write(b'\n{"id":"x","length":10')
-    with pytest.raises(DamagedJournal):
-        records(project)
-    assert ("journal/routes/tide.jsonl", True) in found(project)
-    repair(root=project)
-    assert found(project) == []
-    assert records(project)[: len(whole)] == whole
 
 
 def test_what_the_file_still_shows_of_a_lost_record_is_taken_in(project: Path, journal: Path) -> None:
@@ -223,32 +178,6 @@ def test_a_file_with_conflict_markers_is_left_to_its_person(project: Path) -> No
     assert path.read_bytes() == before
 
 
-def test_a_copy_of_a_route_file_under_a_name_that_no_route_can_have_is_named(project: Path, cli: Cli) -> None:
-    path = route_file(project, "tide (conflicted copy)")
-    path.write_bytes(route_file(project, "tide").read_bytes())
-    assert found(project) == [("routes/tide (conflicted copy).md", False)]
-    listed = cli("list", root=project)
-    assert listed.status == 0 and "ralf doctor --store" in listed.err
-
-
-def test_a_file_that_somebody_has_named_after_another_route_is_named_with_the_route_it_is_of(project: Path) -> None:
-    path = route_file(project, "tide.sync-conflict-20260301")
-    path.write_bytes(route_file(project, "tide").read_bytes())
-    (copy,) = [finding for finding in verify(root=project).findings if finding.path == path and "copy" in finding.what]
-    assert "the route tide," in copy.what and not copy.damage
-
-
-def test_a_damaged_blob_is_moved_aside_and_why_says_that_it_is_gone(project: Path, cli: Cli) -> None:
-    digest = json.loads(records(project)[0])["payload"]["evidence"]
-    path = context_of(project) / "blobs" / digest[:2] / digest
-    path.write_bytes(b"broken")
-    assert found(project) == [(path.relative_to(context_of(project)).as_posix(), True)]
-    repair(root=project)
-    assert kept_aside(project) == b"broken"
-    assert [damage for _, damage in found(project)] == [False]
-    assert cli("show", "tide", "cp-001").status == 3
-
-
 def test_lost_evidence_is_damage_until_a_repair_records_it_dropped_evidence_is_not(project: Path, cli: Cli) -> None:
     blobs = sorted((context_of(project) / "blobs").glob("??/*"))
     blobs[0].unlink()
@@ -260,35 +189,7 @@ def test_lost_evidence_is_damage_until_a_repair_records_it_dropped_evidence_is_n
     assert repair(root=project).done == ()
 
 
-@pytest.mark.parametrize("content", ["pressure: high\n", "presure: 60\n", "[", "\0"])
-def test_a_damaged_configuration_is_named(project: Path, content: str, cli: Cli) -> None:
-    (context_of(project) / "config.yaml").write_text(content)
-    assert found(project) == [("config.yaml", True)]
-    assert cli("doctor", "--store").status == 4
-
-
-def test_a_blob_that_unpacks_beyond_the_limit_is_damaged_and_fills_no_memory(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ralf.storage.blob_files.MOST", 1 << 20)
-    monkeypatch.setattr("ralf.storage.journal_file.MOST", 1 << 20)
-    path = next((context_of(project) / "blobs").glob("??/*"))
-    path.write_bytes(zlib.compress(b"\0" * (64 << 20)))
-    assert ("/".join(path.parts[-3:]), True) in found(project)
-
-
 # ---- what lies about ----
-
-
-def test_a_link_in_the_store_is_named_and_removed_not_followed(project: Path, tmp_path: Path) -> None:
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    (outside / "file").write_text("theirs")
-    (context_of(project) / "blobs" / "zz").symlink_to(outside)
-    assert found(project) == [("blobs/zz", True)]
-    repair(root=project)
-    assert found(project) == []
-    assert (outside / "file").read_text() == "theirs"
 
 
 @pytest.mark.parametrize("lay", [lambda path: path.symlink_to("/etc/passwd"), lambda path: path.mkdir(), os.mkfifo])
@@ -313,18 +214,6 @@ def test_what_dead_writers_left_is_swept(project: Path, folder: str) -> None:
     assert found(project) == [(f"{folder}/{name}", False)]
     repair(root=project)
     assert not path.exists()
-
-
-def test_one_route_can_be_looked_at_and_mended_alone(project: Path, journal: Path, cli: Cli) -> None:
-    ralf.record_decision("moon", "Use the other side", root=project)
-    change_line(journal, 1, lambda line: line.replace(b'"kind"', b'"kinb"', 1))
-    assert cli("doctor", "--store", "moon").status == 0
-    assert cli("doctor", "--store", "tide").status == 4
-    told = json.loads(cli("doctor", "--store", "tide", "--json").out)
-    assert told["damaged"] is True
-    assert told["findings"][0]["path"] == str(journal)
-    assert json.loads(cli("doctor", "--store", "tide", "--repair", "--json").out)["damaged"] is False
-    assert cli("doctor", "--store", "none").status == 3
 
 
 def test_a_repair_that_is_broken_off_is_completed_by_the_next(

@@ -9,7 +9,6 @@ import pytest
 
 import ralf
 from ralf.errors import LaterRouteFile
-from ralf.maintenance.forget import forget
 from ralf.maintenance.repair import repair
 from ralf.maintenance.verify import verify
 from ralf.model import FORMAT_VERSION
@@ -71,12 +70,6 @@ def test_no_label_that_a_later_format_has_given_is_given_again() -> None:
     context = apply(context, Record(2, "decision", {"decision": {"decision": "b"}}))
     assert [item.id for item in context.decisions] == ["DEC-008"]
     assert context.revision == 2
-
-
-def test_words_that_are_forgotten_go_from_a_record_of_a_later_format_too(project: Path) -> None:
-    append_later(project, "decision", {"chosen": ["Keep the tide tables of Holyhead"]})
-    forget(ROUTE, text="tide tables of Holyhead", root=project)
-    assert b"Holyhead" not in journal_file(project, ROUTE).read_bytes()
 
 
 def test_a_route_file_of_a_later_format_is_never_written(project: Path, cli: Cli) -> None:

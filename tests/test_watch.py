@@ -14,21 +14,14 @@ import pytest
 import kit.command
 import ralf
 import storekit
-from ralf import routing
 from ralf.checkpointing.progress import status, watch
-from ralf.errors import TranscriptNotFound, UsageError
+from ralf.errors import TranscriptNotFound
 from ralf.project import Project
-from storekit import checkpoints_of, grow, kept_bytes, write_session
+from storekit import checkpoints_of, grow, write_session
 
 
 def look(path: Path, root: Path, **more: object) -> list[ralf.CheckpointReport]:
     return list(watch("tide", path, root=root, once=True, **more))  # type: ignore[arg-type]
-
-
-def test_one_look_below_the_threshold_makes_nothing(tmp_path: Path) -> None:
-    write_session(tmp_path / "s.jsonl", 2_000)
-    assert look(tmp_path / "s.jsonl", tmp_path) == []
-    assert not storekit.context_of(tmp_path).exists()
 
 
 @pytest.mark.ci
@@ -38,15 +31,6 @@ def test_one_look_at_more_than_the_threshold_checkpoints_what_is_there(tmp_path:
     assert report.reason == "threshold"
     assert all(entry.tokens <= 3_000 for entry in report.checkpoints)
     assert look(tmp_path / "s.jsonl", tmp_path, every=3_000) == []
-
-
-@pytest.mark.ci
-def test_a_checkpoint_is_due_before_50_000_tokens_have_passed_by_default(tmp_path: Path) -> None:
-    number = write_session(tmp_path / "s.jsonl", 43_000)
-    assert look(tmp_path / "s.jsonl", tmp_path) == []
-    grow(tmp_path / "s.jsonl", 3_000, number)
-    (report,) = look(tmp_path / "s.jsonl", tmp_path)
-    assert (report.reason, len(report.checkpoints)) == ("threshold", 1)  # what remains waits
 
 
 def test_the_configured_threshold_counts(tmp_path: Path) -> None:
@@ -136,12 +120,6 @@ def test_a_growing_transcript_gets_a_checkpoint_each_time_that_one_falls_due(tmp
     assert all(one[2] == other[1] for one, other in itertools.pairwise(spans))
 
 
-@pytest.mark.parametrize("every", [0, -1])
-def test_a_threshold_that_is_none_is_refused(tmp_path: Path, every: int) -> None:
-    with pytest.raises(UsageError, match="--every: "):
-        look(tmp_path / "s.jsonl", tmp_path, every=every)
-
-
 def _until(holds: Callable[[], object], seconds: float = storekit.HANGS) -> None:
     deadline = time.monotonic() + seconds
     while not holds():
@@ -205,59 +183,3 @@ def test_the_status_tells_how_far_the_next_checkpoint_is(session: tuple[Project,
     assert found.tokens_since == pytest.approx(5_000, rel=0.25)
     assert found.tokens_to_next == 45_000 - (found.tokens_since or 0)
     assert (found.revision, found.checkpoint_count, found.problem) == (0, 0, "")
-
-
-def test_the_status_after_a_checkpoint_counts_from_there(session: tuple[Project, Path]) -> None:
-    project, path = session
-    ralf.checkpoint("default", path, root=project.root)
-    found = status(project)
-    assert (found.tokens_since, found.tokens_to_next, found.checkpoint_count) == (0, 45_000, 1)
-    assert found.total_tokens_consumed >= 5_000
-    grow(path, 1_000, 60)
-    assert status(project).tokens_since == pytest.approx(1_000, rel=0.4)
-
-
-def test_the_status_looks_at_the_newest_session(session: tuple[Project, Path]) -> None:
-    project, path = session
-    other = path.with_name("s-2.jsonl")
-    write_session(other, 500, "s-2")
-    import os
-
-    os.utime(path, (1, 1))
-    assert status(project).transcript == other
-
-
-def test_a_session_that_cannot_be_read_is_a_problem_of_the_status_not_its_end(session: tuple[Project, Path]) -> None:
-    project, path = session
-    path.write_bytes(b"\0\1\2" * 100)
-    found = status(project)
-    assert found.problem.startswith(f"{path}: ")
-    assert found.tokens_since is None
-
-
-@pytest.mark.ci
-def test_the_status_writes_nothing_that_counts(session: tuple[Project, Path]) -> None:
-    project, path = session
-    status(project)
-    assert not project.folder.exists()
-    ralf.checkpoint("default", path, root=project.root)
-    before = kept_bytes(project.root)
-    status(project)
-    assert kept_bytes(project.root) == before
-
-
-def test_on_a_terminal_the_route_is_that_of_the_newest_session(
-    session: tuple[Project, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    project, path = session
-    for name in ("CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID"):
-        monkeypatch.delenv(name, raising=False)
-    routing.use(project, "tides", session="s-1")
-    ralf.checkpoint("tides", path, root=project.root)
-    found = status(project)
-    assert (found.route, found.checkpoint_count, found.tokens_since) == ("tides", 1, 0)
-    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "another")
-    assert status(project).route == "default"
-    monkeypatch.delenv("CLAUDE_CODE_SESSION_ID")
-    routing.use(project, "mine")
-    assert status(project).route == "mine"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -10,10 +9,9 @@ import pytest
 
 import ralf
 from ralf import project as projects
-from ralf.errors import DamagedBlob, NotFound, RouteNotFound
 from ralf.route import history
 from ralf.route.why import Quote
-from storekit import Cli, Listing, context_of, copied, records_of, route_file, write_session
+from storekit import Listing, context_of, copied, route_file, write_session
 
 CHOICE = "We use batch size 0 instead of 1."
 
@@ -32,22 +30,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def project(made: Path, tmp_path: Path) -> Path:
     copied(made, tmp_path / "project")
     return tmp_path / "project"
-
-
-def write_talk(path: Path, *said: tuple[str, str]) -> None:
-    """A session of messages, one a line."""
-    lines = [
-        {
-            "type": who,
-            "sessionId": "talk",
-            "uuid": str(number),
-            "timestamp": f"2026-03-01T08:00:{number:02d}Z",
-            "cwd": "/srv/made",
-            "message": {"role": who, "content": text},
-        }
-        for number, (who, text) in enumerate(said)
-    ]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
 
 
 def label_of(root: Path, said: str = CHOICE) -> str:
@@ -74,47 +56,6 @@ def test_a_decision_is_explained_with_words_lines_and_speaker_without_the_transc
     assert (reason.source.session, reason.source.first_line, reason.source.last_line) == ("s-1", 2, 2)
 
 
-@pytest.mark.parametrize("label", ["DEC-001", "dec-001", "dec-1", "DEC-1", " Dec-0001 ", "1"])
-def test_a_label_may_be_typed_as_it_comes_to_hand(made: Path, label: str) -> None:
-    assert ralf.why("tide", label, root=made).id == "DEC-001"
-
-
-@pytest.mark.ci
-def test_every_decision_of_every_checkpoint_finds_its_words(made: Path) -> None:
-    items = [item for record in records_of(made, "tide") for item in record["payload"]["decisions"]]
-    assert len(items) >= 3
-    for item in items:
-        reason = ralf.why("tide", item["id"], root=made)
-        assert reason.matches, item
-        assert item["decision"] in "\n".join(quote.text for quote in reason.quotes)
-
-
-@pytest.mark.ci
-def test_a_decision_that_the_file_has_folded_away_is_still_explained(project: Path) -> None:
-    label = label_of(project)
-    for number in range(30):
-        ralf.record_decision("tide", f"Choice {number}: {'many words ' * 600}", root=project)
-    assert label not in {item.id for item in ralf.get_context("tide", root=project).decisions}
-    reason = ralf.why("tide", label, root=project)
-    assert (reason.claim, reason.matches) == (CHOICE, True) and reason.recorded.endswith("cp-001")
-
-
-def test_a_superseded_decision_says_so(project: Path) -> None:
-    label = label_of(project)
-    ralf.record_decision("tide", "Use batch size 7", supersedes=label, root=project)
-    reason = ralf.why("tide", label, root=project)
-    assert (reason.status, reason.matches) == ("superseded", True)
-
-
-def test_a_decision_recorded_by_hand_says_who_and_when(project: Path) -> None:
-    made = ralf.record_decision("tide", "Use sqlite", rationale="one file", alternatives=["a server"], root=project)
-    reason = ralf.why("tide", made.id, root=project)
-    assert (reason.recorded, reason.origin, reason.timestamp) == ("by hand", "unknown", made.timestamp)
-    assert (reason.rationale, reason.alternatives) == ("one file", ("a server",))
-    assert (reason.source, reason.evidence, reason.matches, reason.quotes) == (None, "none", None, ())
-    assert reason.revision == 3
-
-
 def test_a_decision_written_into_the_file_is_explained_before_and_after_the_merge(project: Path) -> None:
     path = route_file(project, "tide")
     text = path.read_text(encoding="utf-8")
@@ -124,15 +65,6 @@ def test_a_decision_written_into_the_file_is_explained_before_and_after_the_merg
     ralf.record_decision("tide", "Use sqlite", root=project)
     reason = ralf.why("tide", "Mine", root=project)
     assert (reason.claim, reason.revision) == ("Ask Ada first", 3)
-
-
-def test_a_decision_whose_words_were_edited_still_finds_the_lines_that_it_came_from(project: Path) -> None:
-    label = label_of(project)
-    path = route_file(project, "tide")
-    path.write_text(path.read_text(encoding="utf-8").replace(CHOICE, "We use batch size nought."), encoding="utf-8")
-    ralf.record_decision("tide", "Use sqlite", root=project)
-    reason = ralf.why("tide", label, root=project)
-    assert (reason.claim, reason.matches, reason.quotes[0].text) == ("We use batch size nought.", True, CHOICE)
 
 
 def test_a_decision_that_was_taken_out_of_the_file_is_dropped_but_known(project: Path) -> None:
@@ -171,22 +103,6 @@ def test_when_the_evidence_is_pruned_the_place_and_the_hash_are_left(project: Pa
     assert (after.source, after.claim) == (before.source, before.claim)
 
 
-def test_damaged_evidence_is_said(project: Path) -> None:
-    for path in (context_of(project) / "blobs").rglob("*"):
-        if path.is_file():
-            path.write_bytes(b"x")
-    with pytest.raises(DamagedBlob):
-        ralf.why("tide", "DEC-001", root=project)
-
-
-@pytest.mark.parametrize("label", ["DEC-999", "cp-009", "nonsense"])
-def test_an_unknown_claim_is_not_found(made: Path, label: str) -> None:
-    with pytest.raises(NotFound):
-        ralf.why("tide", label, root=made)
-    with pytest.raises(RouteNotFound):
-        ralf.why("nonesuch", label, root=made)
-
-
 # ---- checkpoints ----
 
 
@@ -223,37 +139,4 @@ def test_checkpoints_are_numbered_as_in_the_file_also_after_an_import(tmp_path: 
     assert ralf.why("api-refactoring", "DEC-001", root=tmp_path).recorded == "import"
 
 
-@pytest.mark.ci
-def test_checkpoints_are_numbered_as_in_the_file_even_after_a_section_by_hand(project: Path) -> None:
-    path = route_file(project, "tide")
-    text = path.read_text(encoding="utf-8")
-    head = "## Compressed History\n\n"
-    path.write_text(text.replace(head, f"{head}### Checkpoint 8: By hand\n- mine\n\n"), encoding="utf-8")
-    write_session(project / "more.jsonl", 500, "s-2")
-    ralf.checkpoint("tide", project / "more.jsonl", root=project)
-    entry = ralf.get_context("tide", root=project).checkpoints[-1]
-    labels = [label for label, _ in history.checkpoints(projects.find(project), "tide")]
-    assert labels == ["cp-001", "cp-002", entry.checkpoint_id] == ["cp-001", "cp-002", "cp-009"]
-
-
 # ---- the command ----
-
-
-def test_a_long_message_is_cut_for_people_and_whole_for_programs(tmp_path: Path, cli: Cli) -> None:
-    words = "We use sqlite instead of a server for the queue. " + "More about it. " * 400
-    write_talk(tmp_path / "t.jsonl", ("assistant", words))
-    ralf.checkpoint("long", tmp_path / "t.jsonl", root=cli.root, summarizer=Listing())
-    assert words not in cli("show", "long", "DEC-001").out
-    assert cli("show", "long", "DEC-001", "--json").json()["quotes"][0]["text"] == words
-
-
-def test_a_claim_that_a_person_has_reworded_is_said_to_be_theirs(project: Path, cli: Cli) -> None:
-    before = ralf.why("tide", "DEC-001", root=project)
-    path = route_file(project, "tide")
-    path.write_text(path.read_text().replace(f'decision: "{before.claim}"', 'decision: "Use batches of ten"'))
-    for recorded in (False, True):
-        reason = ralf.why("tide", "DEC-001", root=project)
-        assert (before.edited, reason.edited, reason.claim) == (False, True, "Use batches of ten")
-        assert reason.quotes == before.quotes
-        if not recorded:
-            ralf.record_decision("tide", "Written after the edit", root=project)

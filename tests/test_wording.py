@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from clocks import within
-from contexts import mapping, quick, text
-from ralf.maintenance.purge import Wording, is_telling
+from contexts import mapping, quick
+from ralf.maintenance.purge import Wording
 from ralf.text.cleaning import MARK
 
 TEXT = 'Use "SQLite" in WAL mode for the session store, see a/b.md: \u00e9\U0001f980 wins'
@@ -21,12 +21,9 @@ TEXT = 'Use "SQLite" in WAL mode for the session store, see a/b.md: \u00e9\U0001
         TEXT,
         TEXT.upper(),
         TEXT.replace(" ", "\n> "),
-        TEXT.replace(" ", "\r\n\t "),
         TEXT.replace("WAL mode", "**WAL** `mode`"),
         json.dumps(TEXT),
-        json.dumps(TEXT.replace(" ", "\n")),
         json.dumps(json.dumps(TEXT)),
-        json.dumps(TEXT, ensure_ascii=False),
     ],
 )
 def test_words_are_found_however_they_are_laid_out(laid_out: str) -> None:
@@ -62,37 +59,10 @@ def test_other_words_stay(other: str) -> None:
     assert wording.without(other) is other
 
 
-@pytest.mark.parametrize("other", ["because going", "Use Golang", "re-use gophers", "we reuse go"])
-def test_words_that_only_seem_to_stand_within_others_stay(other: str) -> None:
-    assert Wording(["Use Go"]).without(other) is other
-
-
-@pytest.mark.parametrize("text", ["so use go.", "x\\nUse Go", json.dumps("a\nuse\tgo\nb"), "(Use `Go`)", "_use_ go,"])
-def test_words_stand_apart_whatever_is_between_them_and_others(text: str) -> None:
-    assert MARK in Wording(["Use Go"]).without(text)
-
-
-def test_a_secret_is_found_within_words() -> None:
-    assert Wording(["hunter2"], within_words=True).without("xhunter2y") == f"x{MARK}y"
-
-
 def test_a_text_that_was_cut_itself_is_found_whole() -> None:
     wording = Wording(["Use SQLite in WAL mode … for the session store"])
     whole = "Use SQLite in WAL mode, which has many readers, for the session store"
     assert wording.without(whole) == f"{MARK}, which has many readers, {MARK}"
-
-
-def test_what_was_taken_out_before_does_not_hide_the_rest() -> None:
-    assert Wording([f"the password is {MARK} for the database"]).without("and the password is x") == f"and {MARK} x"
-
-
-@given(before=text, after=text)
-@quick
-def test_a_text_between_any_others_is_taken_out(before: str, after: str) -> None:
-    wording = Wording([TEXT], within_words=True)
-    left = wording.without(f"{before}{TEXT}{after}")
-    assert not wording.stands_in(left)
-    assert MARK in left
 
 
 @given(tree=mapping, path=st.lists(st.sampled_from("abc"), max_size=3))
@@ -108,13 +78,6 @@ def test_a_tree_without_the_words_stays_as_it_is_and_one_with_them_is_free_of_th
     left = wording.taken_out(planted)
     assert not wording.stands_in(json.dumps(left))
     assert MARK in json.dumps(left)
-
-
-def test_one_or_two_words_are_not_looked_for_everywhere() -> None:
-    assert not is_telling("it is")
-    assert not is_telling("incomprehensibilities")
-    assert not is_telling("a b c d")
-    assert is_telling("it needs no server")
 
 
 @pytest.mark.ci

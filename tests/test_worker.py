@@ -22,8 +22,6 @@ from ralf.maintenance.trust import accept_route
 from ralf.model import Checkpoint, Spend
 from ralf.project import Project
 from ralf.refining import refine, spending
-from ralf.route import fold
-from ralf.storage import locks
 from storekit import grow, lines_of, records_of, write_session
 
 MODEL = Path(__file__).parent / "clients" / "model.py"
@@ -120,18 +118,6 @@ def test_nobody_waits_for_a_slow_model_and_it_is_detached(project: Path, tmp_pat
     assert streams == {os.devnull}
 
 
-def test_without_a_configuration_nothing_is_started(project: Path) -> None:
-    checkpoint(project)
-    assert workers() == []
-    assert [record["kind"] for record in records_of(project, "tide")] == ["checkpoint"]
-
-
-def test_the_embedded_one_asked_for_by_name_starts_nothing(project: Path) -> None:
-    configure(project, "good")
-    checkpoint(project, summarizer="extractive")
-    assert workers() == []
-
-
 @pytest.mark.ci
 def test_what_a_killed_worker_left_is_picked_up_by_the_next_command(project: Path, tmp_path: Path) -> None:
     configure(project, "slow", str(tmp_path / "child"))
@@ -157,17 +143,6 @@ def test_a_model_ends_with_the_worker_that_was_killed(project: Path, tmp_path: P
     os.kill(worker_process, signal.SIGKILL)
     os.waitpid(worker_process, 0)
     wait(lambda: not running(model_process))
-
-
-@pytest.mark.ci
-def test_while_one_worker_is_at_it_another_does_nothing(project: Path) -> None:
-    configure(project, "good")
-    checkpoint(project, summarizer="extractive")
-    here = Project(project)
-    with locks.locked(here.worker_lock("tide"), "tide"):
-        assert refine.work(here, "tide") == []
-    assert [made.failure for made in refine.work(here, "tide")] == [""]
-    assert refine.work(here, "tide") == []
 
 
 @pytest.mark.ci
@@ -206,28 +181,6 @@ def test_three_failures_disable_the_model_for_the_route_until_a_call_by_hand_wor
     assert status(here, "tide").model_problem == ""
 
 
-def test_a_local_configuration_that_cannot_be_used_is_a_warning_and_no_more(project: Path) -> None:
-    configure(project, "good")
-    path = project / ".autonomous" / "context" / "config.local.yaml"
-    path.chmod(0o644)
-    report = checkpoint(project)
-    assert len(report.checkpoints) == 1
-    assert report.warnings == (f"{path}: others may read or write it: not read",)
-    assert status(Project(project), "tide").model_problem == report.warnings[0]
-
-
-@pytest.mark.ci
-def test_a_folder_named_like_ours_in_the_project_is_never_run(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (project / "ralf").mkdir()
-    (project / "ralf" / "__init__.py").write_text(f"open({str(project / 'owned')!r}, 'w')\n")
-    (project / "json.py").write_text(f"open({str(project / 'owned')!r}, 'w')\n")
-    monkeypatch.chdir(project)
-    configure(project, "good")
-    checkpoint(project)
-    wait(lambda: entry(project).refines)
-    assert not (project / "owned").exists()
-
-
 @pytest.mark.ci
 def test_the_cap_of_a_day_is_kept_over_all_routes(project: Path) -> None:
     configure(project, "good", more="daily_cap: 1000 tokens\n")
@@ -241,43 +194,6 @@ def test_the_cap_of_a_day_is_kept_over_all_routes(project: Path) -> None:
 
 
 # ---- what was spent ----
-
-
-def call(when: str, reason: str = "", **payload: object) -> dict[str, object]:
-    return {
-        "summarizer": "claude",
-        "called": when,
-        "reason": reason,
-        "input_tokens": 100,
-        "output_tokens": 10,
-        **payload,
-    }
-
-
-def after(*calls: dict[str, object]) -> Spend:
-    found = Spend()
-    for payload in calls:
-        found = fold.spent(found, payload)
-    return found
-
-
-def test_tokens_estimates_and_money_are_summed_apart_and_by_day() -> None:
-    found = after(
-        call("2026-03-01T08:00:00Z", cost_usd=0.25),
-        call("2026-03-02T08:00:00Z", estimated=True),
-        call("2026-03-02T09:00:00Z", cost_usd=0.5),
-    )
-    assert (found.calls, found.tokens, found.estimated_tokens, found.cost_usd) == (3, 220, 110, 0.75)
-    assert (found.day, found.day_tokens, found.day_cost_usd) == ("2026-03-02", 220, 0.5)
-    both = spending.total([found, after(call("2026-03-01T08:00:00Z", cost_usd=1.0))], "2026-03-02")
-    assert (both.calls, both.cost_usd, both.day_tokens) == (4, 1.75, 220)
-
-
-def test_a_clock_that_was_put_back_gives_nothing_of_the_daily_cap_back() -> None:
-    late, early = call("2026-03-02T08:00:00Z"), call("2026-03-01T23:00:00Z")
-    found = after(late, early, late)
-    assert (found.day, found.day_tokens) == ("2026-03-02", 330)
-    assert spending.total([found, after(early)], "2026-03-01").day_tokens == 440
 
 
 def test_an_imported_file_cannot_say_that_a_model_is_off_or_the_cap_is_spent(project: Path) -> None:

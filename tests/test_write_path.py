@@ -6,17 +6,13 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import ralf
-from ralf import project
 from ralf.errors import Busy
-from ralf.maintenance.forget import forget
-from ralf.route.write import open_route
-from ralf.storage import files as safe_files, locks
+from ralf.storage import locks
 from storekit import AT_ONCE, HANGS, hidden, records_of, route_file
 
 pytestmark = pytest.mark.ci
@@ -71,14 +67,6 @@ def test_a_displaced_save_and_a_later_one_are_both_taken_in_and_the_later_one_wi
     assert context.decisions[0].decision == "Keep the second columns"
 
 
-def test_a_displaced_file_that_is_ours_is_no_edit(root: Path, path: Path) -> None:
-    old = path.read_bytes()
-    ralf.record_decision(ROUTE, "Go on", root=root)
-    set_aside(path, old)
-    ralf.record_decision(ROUTE, "Go on again", root=root)
-    assert "edit" not in [record["kind"] for record in records_of(root, ROUTE)]
-
-
 def test_a_displaced_save_that_cannot_be_read_is_put_where_it_is_seen_and_said(root: Path, path: Path) -> None:
     set_aside(path, b"rubbish")
     said: list[str] = []
@@ -112,29 +100,7 @@ def test_a_save_into_a_file_found_before_and_opened_after_its_displacement_is_me
     assert "\nby_hand: true" in path.read_text(encoding="utf-8")
 
 
-def test_a_forgetting_leaves_no_displaced_file_that_shows_the_words(root: Path, path: Path) -> None:
-    ralf.record_decision(ROUTE, "Ask the harbour master", root=root)
-    ralf.record_decision(ROUTE, "Go on", root=root)
-    prev = path.parents[1] / "prev" / "routes" / path.name
-    assert b"harbour" in prev.read_bytes()
-    forget(ROUTE, text="harbour master", root=root)
-    assert not any(b"harbour" in one.read_bytes() for one in (path, prev) if one.exists())
-
-
 # ---- an editor in the middle of a save ----
-
-
-@pytest.fixture
-def saving(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Half of a file, with the editor still at it, however long a busy machine takes; afterwards all of it."""
-    monkeypatch.setattr(safe_files, "_QUIET_CUT", HANGS)
-    text = noted(path)
-    half = text.index("decision: ")
-    with path.open("w", encoding="utf-8") as file:
-        file.write(text[:half])
-        file.flush()
-        yield
-        file.write(text[half:])
 
 
 def test_half_a_save_deletes_nothing_and_the_whole_of_it_is_taken_in(
@@ -169,25 +135,6 @@ def test_who_cannot_have_a_lock_is_told_which_process_holds_it(tmp_path: Path) -
     lock = tmp_path / "locks" / "r.lock"
     with locks.locked(lock, "r"), pytest.raises(Busy, match=f"process {os.getpid()} "), locks.locked(lock, "r", 0.01):
         pass
-
-
-def test_a_lock_that_is_held_is_waited_for_no_longer_than_said(tmp_path: Path) -> None:
-    lock = tmp_path / "locks" / "r.lock"
-    with locks.locked(lock, "r"):
-        for timeout in (0.0, 0.05):
-            started = time.monotonic()
-            with pytest.raises(Busy), locks.locked(lock, "r", timeout):
-                pass
-            assert time.monotonic() - started < AT_ONCE
-
-
-def test_whoever_gives_up_waiting_keeps_the_lock_from_nobody(tmp_path: Path) -> None:
-    lock = tmp_path / "locks" / "r.lock"
-    with locks.locked(lock, "r"), pytest.raises(Busy), locks.locked(lock, "r", 0.02):
-        pass
-    for _ in range(3):
-        with locks.locked(lock, "r", HANGS):
-            pass
 
 
 def test_who_is_killed_or_gives_up_while_waiting_is_passed_over(tmp_path: Path) -> None:
@@ -256,55 +203,3 @@ def test_a_process_forked_while_a_thread_writes_keeps_the_lock_from_nobody(tmp_p
     finally:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-
-
-def test_a_process_forked_while_a_lock_file_is_opened_or_closed_inherits_none(tmp_path: Path) -> None:
-    ended = threading.Event()
-
-    def write() -> None:
-        while not ended.is_set():
-            with locks.locked(tmp_path / "r.lock", "r"):
-                pass
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    inherited = 0
-    for _ in range(40):
-        child = os.fork()
-        if not child:
-            names = [os.path.realpath(f"/proc/self/fd/{one}") for one in os.listdir("/proc/self/fd")]
-            os._exit(any(name.endswith("r.lock") for name in names))
-        inherited += os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    ended.set()
-    writer.join()
-    assert inherited == 0
-
-
-def test_a_process_forked_by_who_is_killed_while_writing_keeps_the_lock_from_nobody(tmp_path: Path) -> None:
-    lock = tmp_path / "locks" / "r.lock"
-    read, write = os.pipe()
-    owner = os.fork()
-    if not owner:
-        with locks.locked(lock, "r"):
-            child = os.fork()
-            if child:
-                os.write(write, str(child).encode())
-            signal.pause()
-    child = int(os.read(read, 20))
-    os.kill(owner, signal.SIGKILL)
-    os.waitpid(owner, 0)
-    try:
-        with locks.locked(lock, "r", AT_ONCE):
-            os.kill(child, 0)  # it lives
-    finally:
-        os.kill(child, signal.SIGKILL)
-        os.close(read)
-        os.close(write)
-
-
-def test_a_route_that_is_opened_for_writing_has_what_was_saved_into_its_file(root: Path, path: Path) -> None:
-    path.write_text(noted(path), encoding="utf-8")
-    with open_route(project.find(root), ROUTE):
-        pass
-    assert ralf.get_context(ROUTE, root=root).extra["by_hand"] is True
-    assert records_of(root, ROUTE)[-1]["kind"] == "edit"
