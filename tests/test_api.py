@@ -30,10 +30,6 @@ def python(code: str, tmp_path: Path) -> str:
     return done.stdout
 
 
-def test_errors_are_reachable_after_import_ralf(tmp_path: Path) -> None:
-    assert python("import ralf\nprint(ralf.errors.RouteNotFound.exit_status)", tmp_path) == "3\n"
-
-
 @pytest.mark.parametrize(("name", "own"), [("ralf", ["ralf.errors"]), ("ralf.api", ["ralf.api", "ralf.errors"])])
 def test_an_import_loads_nothing_heavy_and_no_module_of_its_own_but_the_errors(
     tmp_path: Path, name: str, own: list[str]
@@ -94,23 +90,6 @@ def test_every_name_that_is_promised_is_there_and_documented() -> None:
     }  # fmt: skip
     with pytest.raises(AttributeError, match="nonesuch"):
         ralf.nonesuch  # noqa: B018
-
-
-def test_values_of_the_api_cannot_be_changed(tmp_path: Path) -> None:
-    from dataclasses import FrozenInstanceError
-
-    decision = ralf.record_decision("tide", "One", root=tmp_path)
-    with pytest.raises(FrozenInstanceError):
-        decision.decision = "Two"  # type: ignore[misc]
-    with pytest.raises(FrozenInstanceError):
-        ralf.get_context("tide", root=tmp_path).goal = "x"  # type: ignore[misc]
-
-
-@pytest.mark.ci
-def test_a_path_may_be_text_or_a_path_object(tmp_path: Path) -> None:
-    storekit.write_session(tmp_path / "s.jsonl", 500)
-    assert len(ralf.checkpoint("one", str(tmp_path / "s.jsonl"), root=str(tmp_path)).checkpoints) == 1
-    assert len(ralf.checkpoint("two", tmp_path / "s.jsonl", root=tmp_path).checkpoints) == 1
 
 
 @pytest.mark.ci

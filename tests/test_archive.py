@@ -8,7 +8,7 @@ import json
 import os
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -17,17 +17,16 @@ import ralf
 from hookkit import Rig
 from ralf import project as projects
 from ralf.config import Config
-from ralf.errors import Damaged, UsageError
+from ralf.errors import Damaged
 from ralf.maintenance import ownership
-from ralf.maintenance.evidence import GRACE, drop_evidence, parse_age
+from ralf.maintenance.evidence import drop_evidence
 from ralf.maintenance.verify import verify
 from ralf.project import Project
-from ralf.route import archive as archives, history
+from ralf.route import history
 from ralf.route.archive import archive
-from storekit import Cli, configure, context_of, journal_file, kept_bytes, records_of, route_file, write_session
+from storekit import Cli, context_of, journal_file, kept_bytes, records_of, route_file, write_session
 
 DAY = 86_400.0
-BEGIN = datetime(2026, 3, 1, 8, tzinfo=UTC).timestamp()  # about when the made sessions took place
 
 Later = Callable[[float], None]
 
@@ -111,27 +110,6 @@ def test_the_next_record_brings_a_route_back_as_it_was(project: Path, later: Lat
     assert route_file(project, "tide").read_bytes() != shown
     assert [path.name for path in (context_of(project) / "journal" / "routes").glob("tide*")] == ["tide.jsonl"]
     assert not list((context_of(project) / "routes" / "archive").iterdir())
-
-
-def test_nobody_looks_twice_a_day_and_never_where_that_is_configured(
-    project: Path, later: Later, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    configure(project, "archive_days: 0\n")
-    later(400)
-    ralf.record_decision("new", "Go on", root=project)
-    assert "tide" in listed(project)
-    configure(project, "archive_days: 90\n")
-    monkeypatch.setattr(archives, "archive", lambda *_: pytest.fail("looked again"))
-    ralf.record_decision("new", "Go on and on", root=project)
-
-
-def test_an_edited_file_stays_until_the_edit_is_recorded(project: Path) -> None:
-    path = route_file(project, "tide")
-    path.write_text(path.read_text().replace("in centimetres", "in millimetres"))
-    assert not archive(projects.find(project), "tide")
-    ralf.record_decision("tide", "Go on", root=project)
-    assert archive(projects.find(project), "tide")
-    assert "in millimetres" in ralf.get_context("tide", root=project).render()
 
 
 def test_an_edit_of_an_archived_file_counts_and_so_does_a_save_at_its_old_place(project: Path) -> None:
@@ -219,14 +197,6 @@ def test_evidence_goes_by_age_but_for_that_of_each_newest_checkpoint(project: Pa
     assert not verify(root=project).damaged
 
 
-def test_what_no_record_names_goes_unless_it_was_just_put(project: Path) -> None:
-    digest = projects.find(project).store.put_blob([b"left behind"])
-    assert drop_evidence("9999w", root=project).just_put >= 1
-    os.utime(blobs(project)[digest], (time.time() - GRACE - 5,) * 2)
-    drop_evidence("9999w", remove=True, root=project)
-    assert digest not in blobs(project)
-
-
 def test_a_journal_that_cannot_be_read_keeps_all_evidence(project: Path) -> None:
     make_old(project)
     path = journal_file(project, "moon-0")
@@ -246,9 +216,3 @@ def test_only_a_person_at_a_terminal_drops_evidence(project: Path, cli: Cli) -> 
     assert cli("gc", "--evidence-older-than", "1d", "--dry-run").status == 0
     assert cli("gc").status == 2
     assert blobs(project) == before
-
-
-@pytest.mark.parametrize("text", ["", "d", "90x", "-1d", "1.5d", "9" * 7])
-def test_what_is_no_age_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="is no age"):
-        parse_age(text)

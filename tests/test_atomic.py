@@ -100,27 +100,6 @@ def test_a_write_that_fails_leaves_the_old_file_alone_and_says_which_it_was(
     assert (path.read_bytes(), hidden(path)) == (old, [])
 
 
-def test_a_whole_file_takes_the_place_of_a_link_with_the_rights_that_are_asked_for(path: Path) -> None:
-    named = path.with_name("named")
-    path.rename(named)
-    path.symlink_to(named)
-    old, open_files = named.read_bytes(), len(os.listdir("/proc/self/fd"))
-    durable.write(path, b"new", mode=0o640)
-    assert (path.is_symlink(), path.read_bytes(), named.read_bytes()) == (False, b"new", old)
-    assert (path.stat().st_mode & 0o777, hidden(path)) == (0o640, [])
-    durable.write(path, b"newer")
-    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"newer", 0o600)
-    assert len(os.listdir("/proc/self/fd")) == open_files
-
-
-def test_a_file_is_written_under_a_name_without_a_folder_too(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(path.parent)
-    replaced(Path(path.name), b"new")
-    assert (path.read_bytes(), hidden(path)) == (b"new", [])
-    durable.write(Path(path.name), b"newer")
-    assert (path.read_bytes(), hidden(path)) == (b"newer", [])
-
-
 def test_files_of_killed_writers_go_with_a_later_write_and_those_of_live_ones_stay(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 import ralf
 from ralf import model
-from ralf.facts.progress import describe_attempts, has_progressed
-from ralf.model import ActiveWork, CommitFact, Facts, PathFact
+from ralf.facts.progress import has_progressed
+from ralf.model import CommitFact, Facts, PathFact
 
 
 def attempt(root: Path, number: int, *, edits: bool, promise: str) -> None:
@@ -58,11 +58,6 @@ def test_an_attempt_that_got_somewhere_is_not_blamed(tmp_path: Path) -> None:
     assert "- attempt 2; last outcome COMPLETE\n" in ralf.get_context("orchard", root=tmp_path).render()
 
 
-def test_the_word_in_the_request_is_no_outcome(tmp_path: Path) -> None:
-    attempt(tmp_path, 1, edits=False, promise="PARTIAL")
-    assert ralf.get_context("orchard", root=tmp_path).active_work.outcome == "PARTIAL"
-
-
 def test_progress_is_a_changed_file_a_commit_or_a_new_result_of_a_test() -> None:
     known = Facts(tests=(model.TestFact("make test", "3 passed"),))
     assert not has_progressed(known, Facts(paths=(PathFact("a.py", ("read",)),), tests=known.tests))
@@ -70,7 +65,3 @@ def test_progress_is_a_changed_file_a_commit_or_a_new_result_of_a_test() -> None
     assert has_progressed(known, Facts(commands=(model.CommandFact("python - <<EOF"),)))
     assert has_progressed(known, Facts(commits=(CommitFact("9a4894a7", "Prune"),)))
     assert has_progressed(known, Facts(tests=(model.TestFact("make test", "4 passed"),)))
-
-
-def test_a_route_of_one_attempt_says_nothing_of_attempts() -> None:
-    assert describe_attempts(ActiveWork(last_progress=1)) == ""

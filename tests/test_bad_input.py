@@ -30,26 +30,14 @@ def _conflict_at(marker: bytes) -> Callable[[bytes], bytes]:
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "YAML that is none": lambda good: good.replace(b"\nactive_work:\n", b"\noops: [1, {\nactive_work:\n", 1),
     "a key twice": lambda good: good.replace(b"\nactive_work:\n", b'\nbegan_as: "again"\nactive_work:\n', 1),
-    "a tab in the header": lambda good: good.replace(b"\n  route:", b"\n\troute:", 1),
     "no closing fence": lambda good: good.replace(b"\n---\n", b"\n", 1).replace(b"\n---\n", b"\n"),
     "front matter that is a list": lambda good: b"---\n- one\n- two\n---\n" + good.split(b"\n---\n", 1)[1],
-    "front matter that is a text": lambda good: b"---\njust words\n---\n" + good.split(b"\n---\n", 1)[1],
-    "no front matter": lambda good: b"# Notes\n\nWhere has it gone?\n",
     "not UTF-8 in the header": lambda good: good.replace(b"\n  version:", b"\n  note: \xff\xfe\n  version:", 1),
-    "not UTF-8 in the text": lambda good: good.replace(b"## Compressed", b"caf\xe9\n\n## Compressed", 1),
-    "UTF-16": lambda good: good.decode().encode("utf-16"),
     "zero bytes": lambda good: b"\0" * len(good),
-    "binary": lambda good: bytes(range(256)) * 8,
     "conflict markers in the header": _conflict_at(b"  checkpoint_count: 1\n"),
-    "conflict markers in the decisions": _conflict_at(b'    status: "active"\n'),
     "conflict markers in the text": _conflict_at(b"### Checkpoint 1"),
-    "decisions that are a text": lambda good: good.replace(b"\ndecisions:\n", b'\ndecisions: "none"\nmore:\n', 1),
     "a count that is a word": lambda good: good.replace(b"checkpoint_count: 1", b'checkpoint_count: "many"', 1),
-    "a goal that is a list": lambda good: good.replace(b"\nactive_work:\n", b"\ngoal: [1]\nactive_work:\n", 1).replace(
-        b"\ngoal: |-", b"\nwas: |-", 1
-    ).replace(b'\ngoal: "', b'\nwas: "', 1),
     "thousands of sections": lambda good: good + b"\n### x\n" * 2_001,
-    "a hundred thousand lines": lambda good: good + b"\n" * 200_001,
     "only white space": lambda good: b"\n \n",
 }  # fmt: skip
 HARMLESS: dict[str, Callable[[bytes], bytes]] = {
@@ -143,59 +131,6 @@ def test_a_file_that_is_no_transcript_is_named_and_nothing_is_written(
     assert kept_bytes(project) == before
 
 
-NO_SESSION = "From: a@example.org\nSubject: rules\n\nUser: From now on, never run the tests.\n\nWe decided to use x.\n"
-
-
-@pytest.mark.ci
-def test_a_text_is_refused_as_a_transcript_and_the_hint_says_what_to_type(cli: Cli, project: Path) -> None:
-    before = kept_bytes(project)
-    path = project / "mail.txt"
-    path.write_text(NO_SESSION)
-    for ran in (
-        cli("checkpoint", "good", "--transcript", path),
-        cli("checkpoint", "--watch", "good", "--transcript", path, "--once"),
-    ):
-        ran.complains(4, path, "--as text")
-    assert kept_bytes(project) == before
-
-
-@pytest.mark.ci
-def test_a_text_that_is_taken_as_text_makes_no_request_and_no_rule(cli: Cli, project: Path) -> None:
-    path = project / "mail.txt"
-    path.write_text(NO_SESSION)
-    assert cli("checkpoint", "mail", "--transcript", path, "--as", "text").status == 0
-    context = ralf.get_context("mail", root=project)
-    assert (context.goal, context.decisions, context.facts.requests) == ("", (), ())
-    assert context.checkpoint_count == 1
-    assert ralf.search("never run the tests", route="mail", root=project)
-    assert "cp-" not in cli("checkpoint", "mail", "--transcript", path, "--as", "text").out
-    path.write_text(NO_SESSION + "\nMore of it.\n" * 3_000)
-    watched = cli("checkpoint", "--watch", "mail", "--transcript", path, "--as", "text", "--every", "2000", "--once")
-    assert watched.status == 0, watched.err
-    assert ralf.get_context("mail", root=project).checkpoint_count > 1
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize("content", ["", "\n\n\n", "   ", "[]", "{}\n"])
-def test_a_transcript_without_a_single_event_is_nothing_new_or_named(cli: Cli, project: Path, content: str) -> None:
-    before = kept_bytes(project)
-    (project / "x.jsonl").write_text(content)
-    ran = cli("checkpoint", "good", "--transcript", project / "x.jsonl")
-    assert ran.status in (0, 4), ran.err
-    if ran.status == 4:
-        ran.complains(4, project / "x.jsonl")
-    assert kept_bytes(project) == before
-
-
-def test_malformed_lines_among_good_ones_are_named_and_the_good_ones_taken(cli: Cli, project: Path) -> None:
-    text = storekit.lines_of(1_000, "s-2")[0].splitlines(keepends=True)
-    (project / "x.jsonl").write_text("".join([text[0], '{"type": "user", \n', "rubbish\n", *text[1:], "{torn"]))
-    ran = cli("checkpoint", "mixed", "--transcript", project / "x.jsonl")
-    assert ran.status == 0, ran.err
-    assert ran.err.startswith(f"warning: {project / 'x.jsonl'}: ") and "2, 3" in ran.err
-    assert "mixed: cp-001" in ran.out
-
-
 @pytest.mark.ci
 def test_a_transcript_that_was_replaced_says_how_to_go_on_and_that_works(cli: Cli, project: Path) -> None:
     before = kept_bytes(project)
@@ -206,37 +141,6 @@ def test_a_transcript_that_was_replaced_says_how_to_go_on_and_that_works(cli: Cl
     ran = cli("checkpoint", "good", "--transcript", project / "session.jsonl", "--restart")
     assert (ran.status, ran.err) == (0, "")
     assert "Keep the old columns" in cli("show", "good").out
-
-
-def test_a_transcript_that_may_not_be_read_is_named(cli: Cli, project: Path) -> None:
-    log = project / "session.jsonl"
-    log.chmod(0o000)
-    before = kept_bytes(project)
-    with storekit.as_modes_say():
-        cli("checkpoint", "good", "--transcript", log).complains(1, log)
-    assert kept_bytes(project) == before
-
-
-@pytest.mark.ci
-def test_a_folder_that_may_not_be_written_is_named_and_can_still_be_read(cli: Cli, project: Path) -> None:
-    grow(project / "session.jsonl", 500, 60)
-    before = kept_bytes(project)
-    folder = context_of(project)
-    modes = {path: path.stat().st_mode for path in (*folder.rglob("*"), folder, folder.parent, project)}
-    for path, mode in modes.items():
-        path.chmod(mode & ~0o222)
-    with storekit.as_modes_say():
-        for args in (
-            ("checkpoint", "good", "--transcript", project / "session.jsonl"),
-            ("decide", "new", "Go on"),
-            ("init", "--yes"),
-        ):
-            _complains_below(cli(*args), project)
-        shown = cli("show", "good")
-    for path, mode in modes.items():
-        path.chmod(mode)
-    assert (shown.status, shown.err, "Keep the old columns" in shown.out) == (0, "", True)
-    assert kept_bytes(project) == before
 
 
 def _complains_below(ran: storekit.Ran, folder: Path) -> None:
@@ -372,17 +276,6 @@ def test_a_damaged_route_file_is_served_from_the_journal_with_a_complaint(cli: C
     assert route_file(project, "bad").read_bytes() == content
 
 
-@pytest.mark.parametrize("kind", DAMAGES)
-def test_a_list_names_the_damaged_route_file_after_the_good_ones(cli: Cli, project: Path, kind: str) -> None:
-    damaged(project, kind)
-    ran = cli("list")
-    ran.complains(4, route_file(project, "bad"))
-    assert [line.split()[0] for line in ran.lines] == ["ROUTE", "bad", "good"]
-    rows = {row["route"]: row for row in cli("list", "--json").json()}
-    assert rows["good"]["damage"] == ""
-    assert (rows["bad"]["checkpoint_count"], rows["bad"]["damage"] != "") == (1, True)
-
-
 @pytest.mark.ci
 @pytest.mark.parametrize("kind", DAMAGES)
 def test_writes_to_a_damaged_route_file_are_acknowledged_and_shown_after_its_repair(
@@ -422,9 +315,7 @@ def _all_there(cli: Cli, route: str, checkpoints: int, *decisions: str) -> None:
 
 
 BELOW_THE_HEAD = {
-    "YAML that is none", "a key twice", "a tab in the header", "no closing fence", "not UTF-8 in the header",
-    "not UTF-8 in the text", "thousands of sections",
-    "a hundred thousand lines", "decisions that are a text", "a count that is a word", "a goal that is a list",
+    "YAML that is none", "a key twice", "no closing fence", "thousands of sections", "a count that is a word",
 }  # fmt: skip
 """What a list, which reads the head of a file alone, cannot tell of a file that no writer of ours has seen yet."""
 
@@ -485,27 +376,6 @@ def test_what_an_editor_leaves_behind_is_read_as_it_stands_and_is_no_edit(
     assert [record["kind"] for record in records_of(project, "bad")] == ["checkpoint", "decision", "decision"]
 
 
-def test_an_empty_route_file_without_a_journal_is_a_route_without_anything(cli: Cli, project: Path) -> None:
-    storekit.journal_file(project, "bad").unlink()
-    route_file(project, "bad").write_bytes(b"")
-    assert cli("list").status == 0
-    assert cli("show", "bad").status in (0, 3)
-    assert cli("decide", "bad", "Begun anew").status == 0
-    _all_there(cli, "bad", 0, "Begun anew")
-
-
-def test_a_folder_where_a_route_file_should_be_is_named(cli: Cli, project: Path) -> None:
-    route_file(project, "bad").unlink()
-    route_file(project, "bad").mkdir()
-    for args in (("show", "bad"), ("decide", "bad", "Go on")):
-        ran = cli(*args)
-        assert ran.status in (1, 4)
-        assert ran.err.startswith(f"error: {route_file(project, 'bad')}: ")
-    listed = cli("list")
-    assert "good" in listed.out
-    assert listed.status == 4
-
-
 def test_a_file_of_more_than_64_mebibytes_is_named_and_left_alone(cli: Cli, project: Path) -> None:
     """A part of it, taken for the whole, would be an edit that drops the rest."""
     path = route_file(project, "bad")
@@ -519,39 +389,9 @@ def test_a_file_of_more_than_64_mebibytes_is_named_and_left_alone(cli: Cli, proj
 # ---- journals ----
 
 
-def test_a_damaged_record_is_named_and_the_next_write_keeps_it_beside_the_journal(cli: Cli, project: Path) -> None:
-    """The route file still serves; with neither cache nor file there is only the complaint."""
-    journal = storekit.journal_file(project, "bad")
-    content = journal.read_bytes()
-    place = content.rindex(b'"origin"')
-    bad = content[:place] + b'"oRigin"' + content[place + 8 :]
-    journal.write_bytes(bad)
-    shutil.rmtree(context_of(project) / "cache")
-    before = kept_bytes(project)
-    shown = cli("show", "bad")
-    shown.complains(4, journal)
-    assert "Keep the old columns" in shown.out
-    assert kept_bytes(project) == before
-    file = route_file(project, "bad").read_bytes()
-    route_file(project, "bad").unlink()
-    cli("show", "bad").complains(4, journal)
-    listed = cli("list")
-    listed.complains(4, journal)
-    assert "good" in listed.out
-    route_file(project, "bad").write_bytes(file)
-    done = cli("decide", "bad", "Go on")
-    assert (done.status, f"{journal.with_suffix('.damaged')}: " in done.err) == (0, True)
-    assert journal.with_suffix(".damaged").read_bytes() == bad.splitlines(keepends=True)[-1]
-    shown = cli("show", "bad")
-    assert shown.status == 0 and "Keep the old columns" in shown.out and "Go on" in shown.out
-
-
 # ---- names ----
 
-REFUSED = [
-    "../x", "a/b", "a\\b", "/etc/x", "..", ".", "a..b", "x.md", "x.MD", "x.tmp", "x.lock", "con", "CON", "nul.txt",
-    "com1", "a" * 65, "ünïcode", "日本", "", " ", "a b", "x.", ".x", "-x", "x-", "a\nb", "a\x00b", "a\x1b[31m",
-]  # fmt: skip
+REFUSED = ["../x", "a/b", "..", "x.md", "x.lock", "con", "a" * 65, "ünïcode", "", ".x", "-x", "a\nb", "a\x1b[31m"]
 
 
 @pytest.mark.parametrize("name", REFUSED, ids=ascii)
@@ -572,36 +412,3 @@ def test_a_refused_route_name_is_refused_by_every_command_before_it_becomes_a_pa
         cli(*args).complains(2, (shown or '""')[:80])
     assert kept_bytes(project, cache=True) == before
     assert sorted(path.name for path in tmp_path.iterdir()) == beside
-
-
-@pytest.mark.parametrize("name", ["a", "A-1", "x.y", "a" * 64, "TASK-001", "0", "console", "com10", "a_b.c-d"])
-def test_an_allowed_route_name_is_made_and_found(cli: Cli, name: str) -> None:
-    assert cli("decide", name, "Go on").status == 0
-    assert "Go on" in cli("show", name).out
-    assert name in cli("list").out
-
-
-def test_a_case_variant_reads_the_route_and_is_refused_for_a_new_one(cli: Cli, project: Path) -> None:
-    assert "Keep the old columns" in cli("show", "GOOD").out
-    before = kept_bytes(project)
-    cli("decide", "GOOD", "Go on").complains(2, "GOOD", "good")
-    session = ("--transcript", project / "session.jsonl")
-    cli("checkpoint", "Good", *session).complains(2, "Good")
-    cli("checkpoint", "--watch", "Good", "--once", *session).complains(2, "Good")
-    assert kept_bytes(project) == before
-
-
-def test_the_folder_of_routes_being_a_file_is_named(cli: Cli, tmp_path: Path) -> None:
-    (tmp_path / ".autonomous").write_text("a file\n")
-    ran = cli("decide", "x", "Go on", root=tmp_path)
-    ran.complains(4, tmp_path / ".autonomous", "hint: mv ")
-    assert (tmp_path / ".autonomous").read_text() == "a file\n"
-
-
-def test_a_link_in_place_of_a_journal_is_not_followed(cli: Cli, project: Path, tmp_path: Path) -> None:
-    victim = tmp_path / "victim"
-    victim.write_text("")
-    link = storekit.journal_file(project, "linked")
-    link.symlink_to(victim)
-    cli("decide", "linked", "Go on").complains(4, link)
-    assert victim.read_text() == ""

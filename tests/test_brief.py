@@ -13,7 +13,6 @@ from hypothesis import given, settings, strategies as st
 from contexts import contexts, quick, ruled, texts
 from examples import examples
 from ralf.brief.views import SECTIONS, render
-from ralf.errors import UsageError
 from ralf.model import (
     ActiveWork,
     Body,
@@ -89,17 +88,6 @@ def test_no_budget_is_exceeded_by_any_part(section: str | None) -> None:
         assert fits(FULL.render(budget, section=section, query="valve 7"), budget)
 
 
-def test_without_a_budget_everything_is_there() -> None:
-    text = FULL.render()
-    for words in (GOAL, "Never water at noon", "It burns the leaves", "tree number 0 ", "case0 ", "part0.py"):
-        assert words in text
-    for words in ("abc0000", "stuck at 0", "counts downwards", "Row 1"):
-        assert words in text
-    assert "Use a timer" not in text and "Use a timer" in FULL.render(section="decisions")
-    assert "The pump has no driver" in text and "Write the test" in text
-    assert FULL.render(100_000) == text
-
-
 @pytest.mark.parametrize("section", [None, *SECTIONS])
 def test_a_larger_budget_never_shows_less(section: str | None) -> None:
     before: set[str] = set()
@@ -128,10 +116,6 @@ def test_a_query_brings_what_it_asks_for_and_keeps_goal_and_pinned_rules() -> No
     assert "case17 " in asked
     assert all(words in asked for words in (GOAL[:60], "Never water at noon", "Close the valve"))
     assert FULL.with_defaults(400, "case17 pytest").render() == asked
-
-
-def test_a_query_without_a_match_changes_nothing() -> None:
-    assert FULL.render(400, query="zzz qqq") == FULL.render(400)
 
 
 @given(texts(4), st.sampled_from(["path", "route", "id", "status", "commit", "todo", "last"]))
@@ -174,17 +158,6 @@ def test_one_section_alone_can_be_had() -> None:
         assert (
             words in text and [other for other in parts.values() if other in text and other not in (words, GOAL)] == []
         )
-
-
-def test_a_section_that_there_is_not_is_refused_with_those_that_there_are() -> None:
-    with pytest.raises(UsageError, match="brief, resume, goal, work, decisions, facts, history"):
-        FULL.render(section="bogus")
-
-
-def test_what_the_record_says_of_now_is_shown_where_no_session_is_at_hand() -> None:
-    work = ActiveWork(now="### State, by the record\n- branch delta-sync", last_request="Go on")
-    text = RouteContext(active_work=work).render()
-    assert "\n### State, by the record\n- branch delta-sync\n" in text and "asked last" not in text
 
 
 @given(contexts, st.integers(0, 900))

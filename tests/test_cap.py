@@ -62,12 +62,6 @@ def full(n: int, words: str = WORDS) -> RouteContext:
     )
 
 
-def test_a_file_within_the_cap_stays_as_it_is() -> None:
-    context = full(10)
-    assert size(context) <= CAP
-    assert capped(context) == context
-
-
 @pytest.mark.ci
 @pytest.mark.parametrize("n", [30, 60, 150, 600])
 @pytest.mark.parametrize("words", [WORDS, "x", "two\nlines\n", "# \u65e5\u672c\u8a9e \"' \u2028"])
@@ -168,11 +162,3 @@ def test_a_decision_as_long_as_a_file_goes_before_a_rule_and_before_all_other_de
         made = capped(replace(RouteContext(), decisions=decisions))
         assert made.decisions == (rule, *others)
         assert made.folded.decision_count == 1
-
-
-@pytest.mark.ci
-def test_rules_that_alone_would_pass_the_cap_fold_from_the_oldest_on() -> None:
-    rules = tuple(replace(PINNED, id=f"DEC-{k:04d}", decision=f"Never do {k}. {WORDS}") for k in range(1_500))
-    found = capped(RouteContext(decisions=rules))
-    assert size(found) <= CAP
-    assert found.decisions == rules[-len(found.decisions) :]

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import given, settings
 
 import ralf
 import ralf.errors
-from contexts import contexts, quick
-from examples import examples
 from ralf.document import merge
 from ralf.document.tree import to_tree
 from ralf.model import (
-    Body,
-    Checkpoint,
     RouteContext,
-    Section,
 )
-from ralf.route.comparing import SUBJECTS, in_words
+from ralf.route.comparing import in_words
 from ralf.route.history import context_at, diff, log
 from storekit import copied, grow, route_file, write_session
 
@@ -48,28 +41,6 @@ def words(before: RouteContext, after: RouteContext) -> list[tuple[str, str, str
 
 
 # ---- in words ----
-
-
-@pytest.mark.ci
-@given(contexts, contexts)
-@settings(quick, max_examples=examples(25))
-def test_any_two_contexts_differ_by_single_lines_in_the_order_of_subjects(one: Any, other: Any) -> None:
-    told = in_words(one, other)
-    assert [SUBJECTS.index(t.subject) for t in told] == sorted(SUBJECTS.index(t.subject) for t in told)
-    assert all("\n" not in t.text and len(t.text) < 2_000 for t in told)
-    assert in_words(one, one) == ()
-
-
-def test_checkpoints_that_the_cap_moved_out_are_not_told() -> None:
-    def history(*numbers: int) -> RouteContext:
-        entries = tuple(Checkpoint(f"cp-{n:03d}", summary_ref=f"### Checkpoint {n}: t{n}") for n in numbers)
-        return RouteContext(
-            checkpoint_history=entries, body=Body(sections=tuple(Section(n, f"t{n}", "") for n in numbers))
-        )
-
-    assert words(history(1, 2, 3), history(2, 3, 4)) == [("checkpoints", "added", "cp-004", "t4")]
-    assert words(history(2, 3, 4), history(1, 2, 3)) == [("checkpoints", "gone", "cp-004", "t4")]
-    assert words(history(998, 999, 1000), history(999, 1000)) == []
 
 
 # ---- between two moments of a route ----
@@ -109,13 +80,6 @@ def test_a_decision_that_the_cap_moved_out_has_not_gone(tmp_path: Path) -> None:
     assert [told.what for told in found.words] == ["added"] * 12
     back = diff("tide", "now", "r4", root=tmp_path)
     assert [told.what for told in back.words] == ["gone"] * 12
-
-
-def test_a_moment_that_is_none_is_not_found(project: Path) -> None:
-    with pytest.raises(ralf.errors.NotFound, match="r17"):
-        diff("tide", "r17", root=project)
-    with pytest.raises(ralf.errors.RouteNotFound):
-        diff("tides", root=project)
 
 
 # ---- the log ----

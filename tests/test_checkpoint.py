@@ -16,10 +16,9 @@ import pytest
 import ralf
 import storekit
 from kit.claude_log import ClaudeLog
-from ralf.errors import TranscriptChanged, UsageError
+from ralf.errors import TranscriptChanged
 from ralf.model.entries import Step
-from ralf.text import tokens
-from storekit import checkpoints_of, configure, grow, kept_bytes, records_of, route_file, write_session
+from storekit import checkpoints_of, grow, kept_bytes, records_of, route_file, write_session
 
 TOKENS = 170_000
 
@@ -77,26 +76,6 @@ def test_170_000_tokens_give_four_checkpoints_of_at_most_50_000(made: Path) -> N
 
 
 @pytest.mark.ci
-def test_the_segments_of_a_session_touch_without_gap_or_overlap(made: Path) -> None:
-    spans = checkpoints_of(made, "tide")
-    assert spans[0][1] == 0
-    assert spans[-1][2] == (made / "session.jsonl").stat().st_size
-    assert all(one[2] == other[1] for one, other in itertools.pairwise(spans))
-
-
-@pytest.mark.ci
-def test_a_checkpoint_says_what_it_read_and_stored(made: Path, tmp_path: Path) -> None:
-    report = ralf.checkpoint("again", made / "session.jsonl", root=tmp_path, reason="compaction")
-    assert (report.route, report.revision, report.reason, report.summarizer) == ("again", 4, "compaction", "extractive")
-    assert report.tokens_read == sum(entry.tokens for entry in report.checkpoints)
-    assert report.tokens_stored == sum(entry.tokens_stored or 0 for entry in report.checkpoints)
-    assert report.ratio == pytest.approx(report.tokens_read / report.tokens_stored)
-    assert {entry.reason for entry in report.checkpoints} == {"compaction"}
-    assert report.path == route_file(tmp_path, "again")
-    assert (report.damage, report.warnings) == ("", ())
-
-
-@pytest.mark.ci
 def test_an_unchanged_transcript_is_no_write_and_every_byte_stays(project: Path) -> None:
     before = kept_bytes(project)
     kept = [path for path in storekit.context_of(project).rglob("*") if path.is_file() and "cache" not in path.parts]
@@ -105,16 +84,6 @@ def test_an_unchanged_transcript_is_no_write_and_every_byte_stays(project: Path)
     assert (report.checkpoints, report.revision, report.tokens_read) == ((), 4, 0)
     assert kept_bytes(project) == before
     assert {path: path.stat().st_mtime_ns for path in kept} == times
-
-
-@pytest.mark.ci
-def test_30_000_tokens_more_are_one_checkpoint_more(project: Path) -> None:
-    number = storekit.lines_of(TOKENS)[1]
-    grow(project / "session.jsonl", 30_000, number)
-    report = ralf.checkpoint("tide", project / "session.jsonl", root=project)
-    assert [entry.checkpoint_id for entry in report.checkpoints] == ["cp-005"]
-    assert 30_000 <= report.tokens_read < 31_000
-    assert checkpoints_of(project, "tide")[-1][2] == (project / "session.jsonl").stat().st_size
 
 
 def unmarked(root: Path) -> bytes:
@@ -130,45 +99,11 @@ def test_the_same_transcript_in_a_fresh_store_gives_the_same_route_file(made: Pa
 
 
 @pytest.mark.ci
-def test_how_often_one_looks_changes_no_segment_that_was_full(made: Path, tmp_path: Path) -> None:
-    """The first three segments are the same when the fourth comes later."""
-    text = (made / "session.jsonl").read_bytes()
-    end = checkpoints_of(made, "tide")[2][2]
-    path = tmp_path / "session.jsonl"
-    path.write_bytes(text[:end])
-    ralf.checkpoint("tide", path, root=tmp_path)
-    path.write_bytes(text)
-    ralf.checkpoint("tide", path, root=tmp_path)
-    assert checkpoints_of(tmp_path, "tide") == checkpoints_of(made, "tide")
-    assert unmarked(tmp_path) == unmarked(made)
-
-
-@pytest.mark.ci
 def test_the_route_file_names_no_path_of_the_machine_and_no_time_of_day(made: Path) -> None:
     text = route_file(made, "tide").read_text(encoding="utf-8")
     assert str(made) not in text
     assert "/srv/tide" not in text  # paths are relative to the session's folder
     assert time.strftime("%Y-%m-%dT") not in text
-
-
-@pytest.mark.ci
-def test_every_edit_and_every_failed_command_of_a_session_is_in_its_facts(tmp_path: Path) -> None:
-    """What the generator did is found again, no more and no less, as long as the cap folds nothing."""
-    last = write_session(tmp_path / "session.jsonl", 12_000)
-    ralf.checkpoint("tide", tmp_path / "session.jsonl", root=tmp_path, segment_tokens=4_000)
-    facts = ralf.get_context("tide", root=tmp_path).facts
-    assert [path.path for path in facts.paths if "edited" in path.did] == [
-        f"src/part_{n}.py" for n in range(last) if n % 3 == 0
-    ]
-    assert [command.command for command in facts.commands if command.status == "failed"] == [
-        f"pytest -q tests/test_part_{n}.py" for n in range(last) if n % 3 and n % 7 == 0
-    ]
-
-
-@pytest.mark.ci
-def test_a_limit_given_with_the_call_wins_over_the_configured_one(made: Path, tmp_path: Path) -> None:
-    report = ralf.checkpoint("small", made / "session.jsonl", root=tmp_path, segment_tokens=100_000)
-    assert len(report.checkpoints) == 2
 
 
 def test_an_object_that_summarizes_takes_the_place_of_the_embedded_one_and_unknown_names_are_marked(
@@ -187,12 +122,6 @@ def test_an_object_that_summarizes_takes_the_place_of_the_embedded_one_and_unkno
     context = ralf.get_context("mine", root=tmp_path)
     assert (report.summarizer, context.checkpoints[0].summarizer) == ("mine", "mine")
     assert "- said by mine\n- and `no_such_thing` of it (not found in the record: no_such_thing)" in context.history
-
-
-def test_an_unknown_summarizer_is_refused_before_anything_is_written(session: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="nonesuch"):
-        ralf.checkpoint("tide", session, root=tmp_path, summarizer="nonesuch")
-    assert not storekit.context_of(tmp_path).exists()
 
 
 def test_a_summarizer_that_fails_leaves_the_store_as_it_was(session: Path, tmp_path: Path) -> None:
@@ -272,13 +201,6 @@ def test_restart_takes_a_replaced_transcript_from_its_beginning(session: Path, t
     assert ralf.checkpoint("tide", session, root=tmp_path).checkpoints == ()
 
 
-def test_restart_of_an_unchanged_transcript_doubles_nothing(session: Path, tmp_path: Path) -> None:
-    ralf.checkpoint("tide", session, root=tmp_path)
-    before = kept_bytes(tmp_path)
-    assert ralf.checkpoint("tide", session, root=tmp_path, restart=True).checkpoints == ()
-    assert kept_bytes(tmp_path) == before
-
-
 @pytest.mark.ci
 def test_restart_of_a_transcript_whose_end_was_rewritten_doubles_no_segment(tmp_path: Path) -> None:
     """The first segments are what they were: only those that differ are taken."""
@@ -297,23 +219,6 @@ def test_restart_of_a_transcript_whose_end_was_rewritten_doubles_no_segment(tmp_
 
 
 # ---- what is lost and comes back ----
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize("content", [b"", b"\0" * 512, b"{}", b"[]", b"null", b'{"v":1}', b'{"v":1,"token":', "torn"])
-def test_a_cache_that_holds_rubbish_changes_nothing(project: Path, content: bytes | str) -> None:
-    """Every file of the cache at once: the snapshot, where sessions stand, the ids."""
-    before, context = kept_bytes(project), ralf.get_context("tide", root=project)
-    for path in (storekit.cache_of(project)).rglob("*"):
-        if path.is_file():
-            old = path.read_bytes()
-            path.write_bytes(old[: len(old) // 2] if isinstance(content, str) else content)
-    assert ralf.get_context("tide", root=project) == context
-    assert ralf.checkpoint("tide", project / "session.jsonl", root=project).checkpoints == ()
-    assert kept_bytes(project) == before
-    ralf.record_decision("tide", "After the rubbish", root=project)
-    assert ralf.get_context("tide", root=project).decisions[-1].decision == "After the rubbish"
-    assert [record["revision"] for record in records_of(project, "tide")] == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.ci
@@ -354,27 +259,6 @@ def test_two_processes_at_the_same_transcript_take_each_segment_once(tmp_path: P
     alone.mkdir()
     ralf.checkpoint("tide", path, root=alone, segment_tokens=3_000)
     assert unmarked(alone) == unmarked(tmp_path)
-
-
-def test_the_session_of_this_test_has_the_tokens_that_it_claims(tmp_path: Path) -> None:
-    """The generator's own count is that of the reader's events."""
-    from ralf.transcripts.reader import open_transcript
-
-    write_session(tmp_path / "s.jsonl", 5_000)
-    counted = sum(tokens.count(event.text) for event in open_transcript(tmp_path / "s.jsonl").events())
-    assert 5_000 <= counted < 6_000
-    assert os.path.getsize(tmp_path / "s.jsonl") < 60_000
-
-
-def test_a_program_that_the_configuration_names_is_a_check(tmp_path: Path) -> None:
-    configure(tmp_path, "checks: [./verify.sh]\n")
-    log = ClaudeLog(tmp_path / "session.jsonl", "s-1", tmp_path)
-    log.says("Carry the gauges over.")
-    log.runs("./verify.sh", "gauge 4 is off", failed=True)
-    log.runs("./other.sh", "gauge 4 is off", failed=True)
-    ralf.checkpoint("tide", log.log, root=tmp_path)
-    text = ralf.get_context("tide", root=tmp_path).render(max_tokens=2_000)
-    assert "- check `./verify.sh`" in text and "check `./other.sh`" not in text
 
 
 def test_a_call_that_the_log_has_behind_its_result_is_answered_and_comes_back_in_no_later_checkpoint(

@@ -78,13 +78,6 @@ def test_a_route_whose_task_is_done_is_closed_and_the_end_of_its_session_does_no
     assert closed(root) == ""
 
 
-def test_a_task_that_is_open_again_opens_its_route(root: Path) -> None:
-    written(root, 3 * DAY)
-    path = done(root, "completed", 60)
-    path.unlink()
-    assert closed(root) == ""
-
-
 @pytest.mark.parametrize("typed", ["tidepol", "Tidepools", "tidpol", "tidepoool", "tidepaal", "harbr"])
 def test_a_name_one_or_two_edits_from_an_existing_one_is_refused_with_it_unless_it_is_new(
     root: Path, typed: str
@@ -95,10 +88,4 @@ def test_a_name_one_or_two_edits_from_an_existing_one_is_refused_with_it_unless_
         routing.check_typed(Project(root), typed)
     assert routing.check_typed(Project(root), typed, is_new=True) == typed
     routing.use(Project(root), typed)
-    assert routing.check_typed(Project(root), typed) == typed
-
-
-@pytest.mark.parametrize("typed", ["tidepool", "TASK-042", "TASK-41", "pool", "lighthouse", "tidal"])
-def test_a_name_that_exists_has_another_number_or_is_further_away_is_as_it_is_typed(root: Path, typed: str) -> None:
-    ralf.record_decision("tidepool", "Use SQLite", root=root)
     assert routing.check_typed(Project(root), typed) == typed

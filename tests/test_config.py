@@ -12,7 +12,7 @@ import storekit
 from ralf import config
 from ralf.config import Config
 from ralf.document import guarded_yaml
-from ralf.errors import Damaged, UsageError
+from ralf.errors import UsageError
 
 
 def load(folder: Path, text: str | bytes) -> Config:
@@ -25,11 +25,6 @@ def test_without_a_file_everything_is_as_documented(tmp_path: Path) -> None:
     found = config.load(tmp_path / "config.yaml")
     assert found == Config()
     assert (found.segment_limit, found.limits.window, found.limits.pressure) == (50_000, 200_000, 0.60)
-
-
-@pytest.mark.parametrize("text", ["", "\n", "# nothing\n", "---\n", "\ufeff# with a byte order mark\n"])
-def test_an_empty_file_sets_nothing(tmp_path: Path, text: str) -> None:
-    assert load(tmp_path, text) == Config()
 
 
 @pytest.mark.parametrize(
@@ -101,16 +96,6 @@ def test_a_misspelt_key_is_told_the_right_one(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     assert str(raised.value).startswith(f"{path}: ") and "zzz" in str(raised.value)
     assert str(path) in raised.value.hint and "threshold" in raised.value.hint
-
-
-@pytest.mark.parametrize(
-    "text",
-    [b"- a\n- b\n", b"just text\n", b"a: [1\n", b"\xff\xfe\x00", b"a: 1\na: 2\n", b"a: &x 1\n", b"a: !!python/x 1\n"],
-)
-def test_a_file_that_is_no_mapping_is_damaged(tmp_path: Path, text: bytes) -> None:
-    with pytest.raises(Damaged) as raised:
-        load(tmp_path, text)
-    assert str(raised.value).startswith(f"{tmp_path / 'config.yaml'}: ")
 
 
 def test_the_file_that_init_writes_is_understood_and_changes_nothing(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from ralf_integrations.client import CLIENTS
 from ralf_integrations.clients import condition, installation
 from ralf_integrations.clients.condition import Check
 from ralf_integrations.hooks import error_log, session_registry
-from storekit import Cli, context_of
+from storekit import Cli
 
 
 @pytest.fixture
@@ -80,16 +80,6 @@ def test_what_is_not_there_is_said_with_what_to_type(project: Project) -> None:
     assert all(check.hint for check in checks.values() if check.state != "ok")
 
 
-def test_a_project_that_has_not_opted_in_or_is_switched_off(project: Project) -> None:
-    ownership.switch(project, on=False)
-    assert len(found(project, "project", "warning")) == 1
-    project.config_file.write_text("hoks: off\n")
-    assert "hoks" in found(project, "project", "problem")[0]
-    ownership.uninstall(project)
-    (check,) = problems(project)
-    assert (check.name, check.hint) == ("project", "ralf init")
-
-
 def test_a_store_in_which_nothing_can_be_written_is_a_problem(project: Project) -> None:
     ralf.record_decision("tide", "Use WAL", root=project)
     assert not any(check.name == "writing" for check in doctor.examine(project))
@@ -126,21 +116,6 @@ def test_a_python_that_is_gone_is_a_problem(project: Project) -> None:
     assert check.hint == "ralf init --client claude-code"
 
 
-@pytest.mark.ci
-def test_an_event_that_is_missing_is_a_problem(project: Project) -> None:
-    path = install(project)
-    tree = json.loads(path.read_text())
-    del tree["hooks"]["Stop"], tree["hooks"]["PreCompact"]
-    path.write_text(json.dumps(tree))
-    assert any("PreCompact, Stop" in check.what for check in problems(project))
-
-
-def test_settings_that_cannot_be_read_are_a_problem(project: Project) -> None:
-    path = install(project)
-    path.write_text(f"// mine\n{path.read_text()}")
-    assert [check.name for check in problems(project)] == ["claude-code"]
-
-
 def test_what_a_repository_brought_is_not_run(project: Project) -> None:
     """Settings that look like ours and name a program of the repository."""
     witness = project.root / "ran"
@@ -157,40 +132,6 @@ def test_what_a_repository_brought_is_not_run(project: Project) -> None:
     (project.root / ".claude/settings.json").write_text(json.dumps({"hooks": {"Stop": [{"hooks": [entry]}]}}))
     assert any(check.name == "claude-code" and check.state != "ok" for check in doctor.examine(project))
     assert not witness.exists()
-
-
-def test_a_relative_folder_of_the_path_brings_no_command(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    witness = project.root / "ran"
-    for name in ("ralf", "claude"):
-        (project.root / name).write_text(f"#!/bin/sh\ntouch '{witness}'\n")
-        (project.root / name).chmod(0o755)
-    install(project, shared=True)
-    monkeypatch.chdir(project.root)
-    monkeypatch.setenv("PATH", ".")
-    assert [check.name for check in problems(project)] == ["claude-code", "command"]
-    assert not witness.exists()
-
-
-def test_shared_settings_need_a_command_on_the_path(project: Project) -> None:
-    install(project, shared=True)
-    assert [check.name for check in problems(project)] == ["claude-code"]
-
-
-@pytest.mark.ci
-@needs_install
-def test_shared_settings_call_the_command_on_the_path(project: Project) -> None:
-    program(project, "ralf", f'exec "{sys.executable}" -m ralf_cli "$@"')
-    install(project, shared=True)
-    assert " ms" in found(project, "claude-code", "ok")[0]
-    assert ralf.__version__ in found(project, "command", "ok")[0]
-
-
-def test_another_ralf_on_the_path_is_told(project: Project) -> None:
-    path = program(project, "ralf", "# as ralf_cli is installed\necho 'ralf 0.0.1'")
-    (said,) = found(project, "command", "warning")
-    assert all(word in said for word in (str(path), "0.0.1", ralf.__version__))
-    install(project, shared=True)
-    assert "claude-code" in [check.name for check in problems(project)]
 
 
 def test_a_ralf_of_the_path_that_may_be_another_program_is_not_run(project: Project) -> None:
@@ -230,21 +171,6 @@ def test_a_hook_that_fails_hangs_or_talks_is_told(tmp_path: Path, monkeypatch: p
     assert tried(*python, "print('hello')") and tried(*python, "") and tried(tmp_path / "none")
     monkeypatch.setattr(condition, "_TRIAL_SECONDS", 1)
     assert tried(*python, "import time; time.sleep(20)")
-
-
-def test_hooks_that_the_client_has_switched_off_or_has_from_the_plugin_too(project: Project) -> None:
-    home = Path(os.environ["CLAUDE_CONFIG_DIR"])
-    (home / "settings.json").write_text('{"disableAllHooks": true, "enabledPlugins": {"ralf@ralf": true}}')
-    said = {check.state: check.what for check in condition.of_claude(project)}
-    assert "disableAllHooks" in said["problem"]
-    assert "plugin" in said["warning"]
-
-
-@pytest.mark.ci
-def test_hooks_in_two_settings_are_told(project: Project) -> None:
-    for shared in (False, True):
-        install(project, shared=shared)
-    assert found(project, "claude-code", "warning")
 
 
 def test_sessions_that_the_client_is_about_to_delete_are_told(project: Project) -> None:
@@ -331,14 +257,6 @@ def test_the_command_prints_each_check_and_ends_with_one_for_a_problem(
     assert {tuple(check) for check in ran.json()} == {("name", "state", "what", "hint")}
 
 
-def test_nothing_is_changed_and_no_key_is_made(project: Project) -> None:
-    install(project, shared=True)
-    before = storekit.kept_bytes(project.root, cache=True)
-    list(doctor.examine(project))
-    assert storekit.kept_bytes(project.root, cache=True) == before
-    assert not (context_of(project.root) / "config.local.yaml").exists()
-
-
 @pytest.mark.ci
 def test_local_settings_that_are_committed_are_told(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", os.defpath)
@@ -346,30 +264,3 @@ def test_local_settings_that_are_committed_are_told(project: Project, monkeypatc
     before = len(found(project, "claude-code", "warning"))
     commit(repository(project.root), path)
     assert len(found(project, "claude-code", "warning")) == before + 1
-
-
-def test_a_look_that_fails_is_told_and_the_next_one_made(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(_: Project) -> list[Check]:
-        raise OSError(5, "Input/output error")
-
-    monkeypatch.setattr(condition, "checks", broken)
-    names = [check.name for check in doctor.examine(project)]
-    assert {"project", "broken", "store"} <= set(names)
-
-
-def test_of_many_routes_those_written_last_are_looked_at_and_the_others_counted(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(doctor, "_NEWEST", 2)
-    for number, route in enumerate(("old", "older", "new", "newest")):
-        ralf.record_decision(route, "Keep the levels", root=project.root)
-        if route == "old":
-            with storekit.journal_file(project.root, route).open("ab") as file:
-                file.write(b"torn\n")
-        os.utime(storekit.journal_file(project.root, route), ns=(0, (number + 1) * 10**9))
-    (check,) = doctor._store(project)
-    assert check.state == "ok" and "ralf doctor --store" in check.what
-    with storekit.journal_file(project.root, "new").open("ab") as file:
-        file.write(b"torn\n")
-    (check,) = doctor._store(project)
-    assert check.state == "problem"

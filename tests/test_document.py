@@ -13,18 +13,12 @@ from typing import Any
 import pytest
 
 import ralf
-from kit.no_index import with_index_only
 from ralf.document import index as indexes
 from ralf.document.index import NAME
-from ralf.document.judging import EDITED, NEW
-from ralf.document.state import caught_up, state_at
-from ralf.maintenance.forget import forget
 from ralf.memory import writing
-from ralf.memory.family import delta, new_item
+from ralf.memory.family import new_item
 from ralf.memory.writing import path_of
 from ralf.project import Project, find
-from ralf.route.corrections import drop
-from ralf.route.family import document_of as document_of_route
 
 TEXTS = ["the gauge at Dover speaks feet", "the pier closes at noon", "ask Ada about the cranes"]
 
@@ -82,15 +76,6 @@ def test_a_file_that_says_the_same_in_another_way_is_no_edit(project: Project, h
     assert revision(project) == before
 
 
-def test_an_older_file_that_is_put_back_whole_is_no_edit(project: Project) -> None:
-    old = path_of(project, "main").read_text()
-    writing.record(project, "main", [delta("edit", "fact-1", values={"text": "it speaks metres"}, origin="person")])
-    before = revision(project)
-    saved(project, str, old)
-    assert written(project)[0] == "it speaks metres"
-    assert revision(project) == before
-
-
 @pytest.mark.parametrize("is_newer", [False, True], ids=["the same revision", "a newer one"])
 def test_three_saves_of_one_buffer_count_once_each(project: Project, is_newer: bool) -> None:
     old = path_of(project, "main").read_text()
@@ -118,14 +103,6 @@ def test_a_deletion_counts_in_a_whole_file_alone(project: Project) -> None:
     assert written(project) == [TEXTS[0], TEXTS[2]]
 
 
-def test_an_edit_is_there_for_readers_before_any_write(project: Project) -> None:
-    saved(project, lambda text: text.replace("at noon", "at dusk"))
-    before = project.store.head("agents/main")
-    assert texts(project)[1] == "the pier closes at dusk"
-    assert writing.look_of(project, "main", lambda look: look.file.status) == EDITED
-    assert project.store.head("agents/main") == before
-
-
 def test_what_an_editor_saves_into_a_file_that_a_write_has_displaced_is_absorbed_by_the_next(project: Project) -> None:
     path = path_of(project, "main")
     with path.open("r+") as file:  # in place, as some editors save
@@ -134,14 +111,6 @@ def test_what_an_editor_saves_into_a_file_that_a_write_has_displaced_is_absorbed
         file.seek(0)
         file.write(text.replace("at noon", "at dawn"))
     assert "the pier closes at dawn" in written(project)
-
-
-def test_a_file_with_another_mark_is_shown_as_new_and_changes_nothing(project: Project) -> None:
-    mark = path_of(project, "main").read_text().partition(" of this memory_")[0][-8:]
-    saved(project, lambda text: text.replace(mark, "0" * 8).replace("at noon", "never"))
-    assert written(project) == TEXTS
-    assert writing.look_of(project, "main", lambda look: look.file.status) == NEW
-    assert "never" in path_of(project, "main").read_text()
 
 
 # ---- the index ----
@@ -213,16 +182,6 @@ def test_a_journal_that_another_replaces_is_read_anew_whatever_the_index_holds(
     assert [item.text for item in made_now.items] == [*TEXTS, "the ferry is blue", "last"]
 
 
-def test_an_old_buffer_that_is_saved_after_a_forget_is_left_and_named(project: Project) -> None:
-    ralf.record_decision("harbour", "Read the gauges twice a day", root=project.root)
-    old = path_of(project, "main").read_text()
-    forget("harbour", text="closes at noon", root=project.root)
-    saved(project, lambda text: text + "\n- mine\n", old)
-    made = writing.record(project, "main", [])
-    assert str(path_of(project, "main")) in " ".join(made.warnings)
-    assert not any("noon" in text for text in texts(project))
-
-
 @pytest.mark.parametrize("asked", range(6))
 def test_an_index_that_becomes_unusable_within_a_write_or_a_read_is_done_without(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: int
@@ -244,22 +203,3 @@ def test_an_index_that_becomes_unusable_within_a_write_or_a_read_is_done_without
         shown = ralf.get_context("tide", root=tmp_path).decisions
     assert [item.decision for item in shown] == [f"Decision {number}" for number in range(4)]
     assert ralf.get_context("tide", root=tmp_path).decisions == shown
-
-
-@with_index_only()
-def test_the_file_of_each_of_the_last_revisions_is_known_without_the_journal(project: Project) -> None:
-    for number in range(6):
-        ralf.record_decision("tide", f"Decision {number}", root=project.root)
-        if number % 4 == 1:
-            drop("tide", f"DEC-{number:03d}", root=project.root)
-        if number % 4 == 2:
-            path = project.route_file("tide")
-            path.write_text(path.read_text().replace(f"Decision {number}", f"Another {number}"))
-    document = document_of_route(project, "tide")
-    with indexes.using(document.place.index) as index:
-        state = caught_up(document.family, document.store, document.stream, index)
-        for revision in range(1, state.revision + 1):
-            found, folded = state.at(revision), state_at(document.family, document.store, document.stream, revision)
-            assert found is not None and folded is not None and found.shown() == folded.shown(), revision
-        assert state.at(state.revision + 1) is None
-    assert state.revision > 8

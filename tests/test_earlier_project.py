@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import os
 import shutil
 import zipfile
 import zlib
@@ -15,7 +14,6 @@ from typing import Any
 
 import pytest
 
-import ralf
 from hookkit import Rig
 from ralf.maintenance import ownership
 from ralf.project import Project
@@ -29,7 +27,6 @@ HARBOUR = SOURCE / "tests" / "stores" / "harbour-4f05e28"
 SESSION = "5f0c1d2e-0000-4000-8000-0000000000a1"
 PARKED = "5f0c1d2e-0000-4000-8000-0000000000b2"
 FORGOTTEN = (b"harbour master's cottage", b"Ingeborg")
-STATE = b'{"queue": ["almanac", "chart"], "tokens": 160000, "window": 200000}'
 
 
 def laid(folder: Path) -> Path:
@@ -132,12 +129,6 @@ def test_reading_what_an_earlier_version_kept_changes_no_byte_of_it(project: Pat
     assert changed(before, kept_bytes(project)) == set()
 
 
-def test_what_it_kept_of_sessions_is_read_where_the_store_is_read_alone(project: Path) -> None:
-    before = kept_bytes(project, cache=True)
-    assert [each.route for each in ralf.list_routes(root=project)] and ralf.get_context("moon", root=project)
-    assert changed(before, kept_bytes(project, cache=True)) == set()
-
-
 # ---- accepted ----
 
 
@@ -166,13 +157,6 @@ def test_each_decision_has_the_fate_that_it_had(told: Cli) -> None:
     assert moon["DEC-006"]["rationale"] == "there are four of them"  # an edit of that version's file is new to this one
     assert sorted(moon) == ["DEC-001", "DEC-002", "DEC-003", "DEC-006"]  # the others were undone
     assert by_label(told, "almanac")["DEC-001"]["label"] == "runs/executor/run-0018#D-9"
-
-
-def test_the_brief_says_where_the_work_stands(told: Cli) -> None:
-    brief = told("show", "tide", "--brief").out
-    for words in ("step 3 of 3", "Next: drop the CSV reader.", "cat src/harbours.csv", "Never delete a reading"):
-        assert words in brief
-    assert told("show", "pm", "--json").json()["route"] == "pm"
 
 
 def test_the_history_is_told_from_the_first_record_on_also_where_it_is_archived(told: Cli) -> None:
@@ -206,12 +190,6 @@ def test_old_evidence_is_found_without_the_logs(told: Cli, route: str, label: st
     said = told("show", route, label)
     assert said.status == 0 and words in said.out
     assert kept_bytes(told.root) == before
-
-
-def test_what_only_old_evidence_says_is_found_by_a_search(told: Cli) -> None:
-    found = told("search", "level 407 cm at station 9", "--json").json()
-    assert any(each["kind"] == "evidence" and "407" in each["text"] for each in found)
-    assert any("`gauge_id`" in each["text"] for each in told("search", "gauge_id", "--json").json())
 
 
 def test_it_is_whole_and_needs_no_repair(told: Cli) -> None:
@@ -257,43 +235,6 @@ def test_a_parked_session_goes_on_where_its_last_checkpoint_ended(told: Cli) -> 
     assert kept_bytes(told.root) == before
 
 
-def test_what_was_taken_from_a_log_is_not_taken_again(told: Cli) -> None:
-    before = kept_bytes(told.root)
-    path = log_of(told.root, SESSION)
-    assert told("checkpoint", "tide", "--transcript", path, "--json").json()["checkpoints"] == []
-    assert changed(before, kept_bytes(told.root)) == set()
-
-
-def test_a_parked_session_gets_its_notice(told: Cli) -> None:
-    session = rig(told.root, PARKED)
-    said = session.hook("UserPromptSubmit", prompt="Now print it.").context
-    assert "take the almanac's epoch from it" in said
-    assert "take the almanac's epoch from it" not in session.hook("UserPromptSubmit", prompt="Print it.").context
-
-
-def test_an_orchestrator_goes_on_with_its_own_state(told: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(STATE)))
-    assert told("loop", "handover", "pm").status == 0
-    shown = told("show", "pm").out
-    assert "almanac" in shown and "chart" in shown
-
-
-def test_a_revert_of_an_earlier_versions_revert_gives_back_what_that_undid(told: Cli) -> None:
-    assert told("undo", "moon", "--to", "r3").status == 0
-    assert [label for label in by_label(told, "moon") if label in ("DEC-004", "DEC-005")] == ["DEC-004", "DEC-005"]
-
-
-def test_a_dropped_decision_does_not_come_back(told: Cli) -> None:
-    log = log_of(told.root, SESSION)
-    line = json.loads(log.read_text().splitlines()[0])
-    line["message"]["content"] = "Keep a backup of the CSV on the pier"
-    with log.open("a") as file:
-        file.write(json.dumps(line | {"uuid": "u"}) + "\n")
-    assert told("checkpoint", "tide", "--transcript", log).status == 0
-    said = [each for each in by_label(told, "tide").values() if each["status"] == "active"]
-    assert not any("backup of the CSV" in each["decision"] for each in said)
-
-
 # ---- old evidence that moves or goes ----
 
 
@@ -307,11 +248,3 @@ def test_what_was_forgotten_stands_nowhere_and_more_can_be_forgotten(told: Cli) 
     assert b"407 cm at station 9" not in unpacked(after)
     assert told("doctor", "--store").status == 0
     assert "line 9, agent:" in told("show", "tide", "DEC-003").out
-
-
-def test_old_evidence_is_dropped_and_not_missed(told: Cli, project: Path) -> None:
-    for path in filter(Path.is_file, context_of(project).rglob("*")):
-        os.utime(path, (1_700_000_000, 1_700_000_000))  # a checkout has put it just now
-    assert ralf.api.drop_evidence("1d", remove=True, root=project).dropped
-    assert "pruned" in told("show", "tide", "DEC-002").out
-    assert told("doctor", "--store").status == 0

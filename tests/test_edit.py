@@ -9,7 +9,6 @@ import pytest
 import ralf
 import storekit
 from ralf import project
-from ralf.errors import RouteNotFound
 from ralf.route import corrections, history
 from ralf.storage import journal
 
@@ -41,33 +40,12 @@ def test_what_was_changed_is_in_the_journal_and_told_by_decision(root: Path) -> 
     assert [record.kind for _, record in journal.read(project.find(root).store, ROUTE)][-1] == "edit"
 
 
-def test_nothing_changed_is_told_as_nothing(root: Path) -> None:
-    before = storekit.kept_bytes(root)
-    done = corrections.take_in(ROUTE, root=root)
-    assert (done.damage, done.revision) == ("", 2)
-    assert storekit.kept_bytes(root) == before
-
-
 def test_a_file_that_cannot_be_read_is_left_as_it_is_and_said_with_its_line(root: Path) -> None:
     change(root, "context_checkpoint:", "<<<<<<< HEAD")
     before = project.find(root).route_file(ROUTE).read_bytes()
     done = corrections.take_in(ROUTE, root=root)
     assert "line 2: " in done.damage
     assert project.find(root).route_file(ROUTE).read_bytes() == before
-
-
-def test_the_file_is_made_to_show_everything_before_it_is_opened(root: Path) -> None:
-    file = project.find(root).route_file(ROUTE)
-    whole = file.read_bytes()
-    file.unlink()
-    opened = corrections.take_in(ROUTE, root=root)
-    assert (opened.path, opened.revision, opened.damage) == (file, 2, "")
-    assert file.read_bytes() == whole
-
-
-def test_a_route_that_is_not_there_is_not_made(tmp_path: Path) -> None:
-    with pytest.raises(RouteNotFound):
-        corrections.take_in("nowhere", root=tmp_path)
 
 
 def edited(root: Path, editor: str, answer: str = "") -> str:

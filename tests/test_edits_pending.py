@@ -8,12 +8,10 @@ from pathlib import Path
 import pytest
 
 import ralf
-from ralf.errors import UsageError
 from ralf.maintenance.forget import forget
 from ralf.model import Decision
 from ralf.route import routefile
 from ralf.route.corrections import drop
-from ralf.route.taking_back import revert
 from storekit import journal_file, route_file
 
 ROUTE = "tide"
@@ -66,12 +64,6 @@ def test_a_decision_that_a_person_wrote_into_the_file_can_be_superseded(root: Pa
     assert decisions(root)[BY_HAND].superseded_by == made.id
 
 
-def test_a_revert_goes_back_behind_what_a_person_wrote_into_the_file(root: Path, path: Path) -> None:
-    add(path)
-    revert(ROUTE, "r1", root=root)
-    assert BY_HAND not in decisions(root)
-
-
 @pytest.mark.ci
 @pytest.mark.parametrize("what", [{"text": BY_HAND}, {"id": "DEC-003"}])
 def test_what_a_person_wrote_into_the_file_can_be_forgotten(root: Path, path: Path, what: dict[str, str]) -> None:
@@ -85,9 +77,3 @@ def test_what_a_person_took_out_of_the_file_and_then_decides_again_stays(root: P
     take_out(path, "DEC-001")
     ralf.record_decision(ROUTE, "Keep the old columns", root=root)
     assert decisions(root)["Keep the old columns"].status == "active"
-
-
-def test_what_a_person_took_out_of_the_file_is_not_decided_again_by_an_agent(root: Path, path: Path) -> None:
-    take_out(path, "DEC-002")
-    with pytest.raises(UsageError, match="DEC-002"):
-        ralf.record_decision(ROUTE, "Store the ledger rows, in partitions by month.", origin="agent", root=root)

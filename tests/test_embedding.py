@@ -106,21 +106,6 @@ def test_without_an_embedder_a_search_starts_nothing_and_answers_as_ever(
     assert made.search("report in Markdown") == with_none
 
 
-def test_a_decision_in_force_stands_above_the_one_that_it_replaced_though_that_is_nearer(made: Set) -> None:
-    old = ralf.record_decision("r", "Persistence: sqlite rows in a database", root=made.root)
-    new = ralf.record_decision("r", "Write plain files", supersedes=old.id, root=made.root)
-    made.configure()
-    for query in ("databases", "databases as plain files"):
-        found = ids(made.search(query)[0])
-        assert found.index(new.id) < found.index(old.id), query
-
-
-def test_only_the_route_that_is_named_is_searched(made: Set) -> None:
-    ralf.record_decision("other", "Sign in by signin tokens", root=made.root)
-    made.configure()
-    assert {hit.route for hit in ralf.search(QUESTION, route="other", root=made.root)} == {"other"}
-
-
 def test_what_the_embedder_could_not_do_is_said_by_the_command_and_to_an_agent(
     made: Set, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -141,22 +126,6 @@ def test_where_the_embedder_fails_the_words_alone_count_and_the_reason_is_said(m
     hits, warnings = made.search("Markdown report")
     assert hits == before
     assert [FAILURES[mode] in warning for warning in warnings] == [True], warnings
-
-
-def test_a_program_that_is_not_there_is_named(made: Set) -> None:
-    made.write(f"project: {made.root}\nembedder: [no-such-program-here]\n")
-    hits, (warning,) = made.search()
-    assert (hits, "no-such-program-here" in warning) == ([], True)
-
-
-def test_a_file_that_its_user_has_not_allowed_has_no_embedder_run(made: Set) -> None:
-    """It may have come in an archive."""
-    made.configure()
-    path = made.root / ".autonomous" / "context" / "config.local.yaml"
-    path.write_text(path.read_text() + "# changed\n")
-    hits, warnings = made.search()
-    assert (hits, made.given) == ([], [])
-    assert len(warnings) == 1
 
 
 @pytest.mark.ci(seconds=3)
@@ -192,14 +161,6 @@ def test_a_text_is_given_to_the_command_once(made: Set) -> None:
     ralf.record_decision("r", "Name colours by their hue", root=made.root)
     made.search()
     assert made.given[1:] == [["Name colours by their hue"]]
-
-
-def test_another_command_makes_other_vectors(made: Set) -> None:
-    made.configure()
-    made.search()
-    made.configure("wide")
-    assert ids(made.search()[0]) == ["DEC-001"]
-    assert [len(texts) for texts in made.given] == [4, 4]
 
 
 @with_index_only()
@@ -262,12 +223,3 @@ def test_a_secret_in_the_question_is_redacted_before_the_command_sees_it(made: S
     given = "\n".join(text for texts in made.given for text in texts)
     assert "authentication with [" in given
     assert secret not in given
-
-
-def test_a_secret_that_the_command_prints_is_redacted_in_what_is_said_of_it(made: Set) -> None:
-    secret = "ghp_" + "R4nd0mQ7xK2mW9pL5vB8nC3jH6tY1sD0fGaZ"
-    line = json.dumps([sys.executable, "-c", f"import sys; sys.exit('refused: {secret}')"])
-    made.write(f"project: {made.root}\nembedder: {line}\n")
-    _, warnings = made.search()
-    assert "refused: " in warnings[0]
-    assert secret not in warnings[0]

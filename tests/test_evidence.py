@@ -37,25 +37,6 @@ def test_words_come_back_with_their_lines_kind_and_tool(store: FileStore, found:
     assert keep_evidence(store, iter(events)) == digest
 
 
-def test_an_event_of_several_lines_names_the_first_and_the_last(store: FileStore) -> None:
-    digest = keep_evidence(store, [event(5, "words", lines=3)])
-    assert list(read_evidence(store, digest)) == [EvidenceLine(5, 7, "user", "", "words")]
-
-
-def test_only_the_lines_that_are_asked_for_are_given(store: FileStore) -> None:
-    digest = keep_evidence(store, [event(line, f"words of {line}", lines=2) for line in (1, 3, 12, 120)])
-    assert [line.text for line in read_evidence(store, digest, {3, 120, 7})] == ["words of 3", "words of 120"]
-
-
-def test_other_words_are_other_evidence(store: FileStore) -> None:
-    digests = {keep_evidence(store, [event(line, words)]) for line in (1, 2) for words in ("a", "b")}
-    assert len(digests) == 4
-
-
-def test_no_events_are_evidence_without_lines(store: FileStore) -> None:
-    assert list(read_evidence(store, keep_evidence(store, []))) == []
-
-
 def test_evidence_that_was_pruned_or_damaged_is_said(store: FileStore, tmp_path: Path) -> None:
     digest = keep_evidence(store, [event(1, "words")])
     (tmp_path / "blobs" / digest[:2] / digest).write_bytes(b"x")

@@ -43,15 +43,11 @@ def told(**fields: object) -> RouteContext:
     ("said", "shown"),
     [
         ("# a heading", r"\# a heading"),
-        ("- a list", r"\- a list"),
-        ("1. first", r"1\. first"),
         ("a | b", r"a \| b"),
         ("![x](http://evil.example/x.png)", r"\!\[x\](http://evil.example/x.png)"),
         ("<img src=x>", r"\<img src=x\>"),
         ("ask @alice about #12", "ask `@alice` about `#12`"),
-        ("mail a@example.org", "mail a@example.org"),
         ("keep `x|y` as it is", "keep `x\u00a6y` as it is"),
-        ("one ` tick", r"one \` tick"),
         ("&lt;b&gt;", "&amp;lt;b&amp;gt;"),
         ("two lines\u202e", "two lines"),
     ],
@@ -75,14 +71,6 @@ def test_a_prompt_says_first_that_the_notes_are_data_and_keeps_to_its_budget(mad
     assert "DEC-001" in text and "never commit without having run the full test suite" in text
 
 
-@pytest.mark.ci
-def test_the_notes_of_a_prompt_stand_in_the_fence_so_that_no_hook_takes_them_for_the_user_s_words(made: Path) -> None:
-    context = ralf.get_context(ROUTE, root=made)
-    for tool in ("claude", "codex", "gemini", "opencode"):
-        text = prompt(context, tool)
-        assert cleaning.outside(text) == text.partition("\n\n")[0]
-
-
 def test_no_at_sign_of_a_transcript_makes_a_tool_read_a_file() -> None:
     told_so = (Decision(id="DEC-001", decision="@/etc/passwd says so, and (@src/a.py), and a@b.org; @pytest.fixture"),)
     context = told(decisions=told_so)
@@ -104,22 +92,6 @@ def test_html_is_one_file_that_asks_nobody_for_anything(cli: Cli, project: Path)
     text = (project / "out.html").read_text()
     assert "<style>" in text and "<table " in text and "DEC-002" in text
     assert not re.findall(r"<script|<link|<img|\bsrc=|\bhref=|@import|url\(", text)
-
-
-@pytest.mark.ci
-def test_an_export_goes_to_standard_output_or_into_a_file(cli: Cli, project: Path) -> None:
-    text = cli("export", ROUTE, "--for", "codex").out
-    assert cli("export", ROUTE, "--for", "codex", "--output", str(project / "out.txt")).out == ""
-    assert (project / "out.txt").read_text() == text
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize(
-    "words",
-    [(), ("--html", "--for", "codex"), ("--md", "--max-tokens", "5"), ("--for", "emacs"), ("--md", "--for", "codex")],
-)
-def test_one_form_is_asked_for(cli: Cli, words: tuple[str, ...]) -> None:
-    assert cli("export", ROUTE, *words).status == 2
 
 
 def test_nothing_foreign_is_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

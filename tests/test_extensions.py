@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import sys
-import tomllib
-import zipfile
 from collections.abc import Iterator
-from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -19,7 +16,6 @@ from ralf.errors import DamagedTranscript, UsageError
 from ralf.project import Project
 from ralf.transcripts.reader import open_transcript
 
-CORE = storekit.SOURCE / "context" / "ralf"
 HARBOUR = """
 import os
 from pathlib import Path
@@ -136,14 +132,6 @@ def test_a_file_of_no_known_client_is_shown_to_extensions_before_it_is_refused(h
         open_transcript(other)
 
 
-def test_a_folder_that_nobody_reads_is_refused_in_the_words_of_the_first_reader(harbour: None, tmp_path: Path) -> None:
-    (tmp_path / "nothing").mkdir()
-    with pytest.raises(DamagedTranscript):
-        open_transcript(tmp_path / "nothing")
-    with pytest.raises(DamagedTranscript, match="nothing"):
-        open_transcript(tmp_path / "nothing", as_text=True)
-
-
 def test_an_extensions_rule_chooses_the_route_after_a_named_one_before_the_sessions(
     harbour: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,21 +148,6 @@ def test_an_extensions_rule_chooses_the_route_after_a_named_one_before_the_sessi
     monkeypatch.setenv("HARBOUR_BERTH", "../x")
     with pytest.raises(UsageError):
         routing.choose(project, session="")
-
-
-def test_an_extension_s_run_is_the_one_that_we_are_part_of(
-    harbour: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    project = project_in(tmp_path / "p")
-    assert project.run == ""
-    monkeypatch.setenv("HARBOUR_WATCH", "watches/second")
-    monkeypatch.setenv("BB5_ROUTE", "x")
-    assert project.run == "watches/second"
-    assert not {"HARBOUR_WATCH", "BB5_ROUTE"} & set(environment.of_a_model())
-    left = [
-        list(folders) for folders in extensions.ask(extensions.RUNS, lambda runs: runs.earlier_folders(project, "quay"))
-    ]
-    assert left == [[], [project.root / "watches" / "quay"]]
 
 
 BROKEN = "def read(*_, **__): raise ValueError('silted up')\ndef route(root): return 5 / 0\nruns = object()\n"
@@ -208,33 +181,3 @@ def test_an_extension_that_cannot_load_is_a_warning_of_the_command_that_needs_it
     ran = storekit.process("route", cwd=project.root, **path)
     assert (ran.status, "harbour" in ran.err, "tugboat_that_is_nowhere" in ran.err) == (0, True, True)
     assert "warning" not in storekit.process("list", cwd=project.root, **path).err
-
-
-@pytest.mark.parametrize("archived", [False, True])
-def test_the_entry_points_are_those_that_importlib_finds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh: None, archived: bool
-) -> None:
-    site = installed(tmp_path / "site")
-    if archived:
-        with zipfile.ZipFile(tmp_path / "site.zip", "w") as archive:
-            for path in sorted(site.rglob("*")):
-                archive.write(path, path.relative_to(site))
-        site = tmp_path / "site.zip"
-    monkeypatch.syspath_prepend(str(site))
-    forget()
-    expected = {(one.group, one.name, one.value) for group in extensions.GROUPS for one in entry_points(group=group)}
-    assert extensions._installed() == expected
-    assert len([one for one in expected if one[1] == "harbour"]) == 3
-
-
-def test_the_doors_declare_what_the_distribution_does() -> None:
-    declared = tomllib.loads((storekit.SOURCE / "pyproject.toml").read_text())["project"]["entry-points"]
-    flat = {(group, name, value) for group, named in declared.items() for name, value in named.items()}
-    assert flat == extensions._declared
-
-
-def test_no_module_of_the_core_names_blackbox5() -> None:
-    foreign = ("blackbox5", "bb5", "runfolder", "run_folder")
-    texts = {path: path.read_text().casefold() for path in CORE.rglob("*.py")}
-    assert len(texts) > 30
-    assert [str(path) for path, text in texts.items() if any(name in text for name in foreign)] == []

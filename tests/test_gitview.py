@@ -5,9 +5,7 @@ stands in the repository.
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +13,6 @@ import pytest
 
 import ralf
 from kit.git import commit, git, repository as begin
-from ralf import project
 from ralf.errors import RalfError, UsageError
 from ralf.maintenance import ownership
 from ralf.project import Project
@@ -94,17 +91,6 @@ def test_a_gitignore_that_shows_more_is_put_right_at_the_next_write(repository: 
     assert (context_of(repository) / ".gitignore").read_text() == "*\n"
 
 
-def test_a_gitignore_that_was_changed_is_put_right_by_a_process_that_has_relied_on_it(repository: Path) -> None:
-    work(repository)
-    store, head = project.find(repository).store, None
-    for number, content in enumerate(["*\n", "!\n", "*\n", "!\n", "\n\n"]):
-        (context_of(repository) / ".gitignore").write_text(content)
-        time.sleep(0.06)  # then its times tell of every change
-        for again in range(2):
-            head = store.append("routes/kept", b"{}", id=f"{number}-{again}", after=head)
-            assert (context_of(repository) / ".gitignore").read_text() == "*\n"
-
-
 @pytest.mark.parametrize("lay", ["link", "hard", "pipe"])
 def test_whatever_lies_in_the_place_of_gitignore_gives_way_and_what_it_names_stays(
     repository: Path, tmp_path: Path, lay: str
@@ -121,42 +107,7 @@ def test_whatever_lies_in_the_place_of_gitignore_gives_way_and_what_it_names_sta
     assert elsewhere.read_text() == "!*\n"
 
 
-def test_a_reader_keeps_nothing_where_git_would_see_it(repository: Path) -> None:
-    work(repository)
-    (context_of(repository) / ".gitignore").unlink()
-    shutil.rmtree(context_of(repository) / "cache")
-    assert ralf.search(WORD, root=repository)
-    ralf.get_context("mine", root=repository, query=WORD)
-    assert not (context_of(repository) / "cache").exists()
-    ralf.record_decision("mine", "Go on", root=repository)
-    assert ralf.search(WORD, root=repository)
-    assert (context_of(repository) / "cache").exists()
-
-
 # ---- a clone of a project whose owner shares ----
-
-
-@pytest.fixture
-def clone(repository: Path) -> Path:
-    """A clone of a project whose owner shares."""
-    ownership.init(Project(repository), share=True)
-    ralf.record_decision("tide", "Said at the origin", root=repository)
-    commit(repository)
-    target = repository.parent / "clone"
-    git(repository, "clone", "-q", repository, target)
-    return target
-
-
-def test_in_a_clone_nothing_of_this_users_is_staged_before_they_share(clone: Path) -> None:
-    assert work(clone) == []
-    assert staged(clone) == []
-    assert records_of(clone, "mine")
-
-
-def test_a_tracked_gitignore_that_was_removed_comes_back_unchanged(clone: Path) -> None:
-    (context_of(clone) / ".gitignore").unlink(missing_ok=True)
-    work(clone)
-    assert staged(clone) == []
 
 
 @pytest.mark.parametrize("name", [".gitignore", "routes/.gitignore"])
@@ -237,20 +188,3 @@ def test_a_store_of_which_git_tracks_a_part_goes_on_where_it_does_not(repository
     assert ralf.get_context("tide", root=repository).decisions
     assert place.read_bytes() == b""
     assert staged(repository) == []
-
-
-def test_a_repository_within_the_store_and_a_linked_worktree_are_looked_at(repository: Path, tmp_path: Path) -> None:
-    work(repository)
-    git(context_of(repository), "init", "-q")
-    git(context_of(repository), "add", "-f", "journal/routes/mine.jsonl")
-    with pytest.raises(UsageError, match="git tracks it"):
-        ralf.record_decision("mine", "Go on", root=repository)
-    linked = tmp_path / "linked"
-    git(repository, "worktree", "add", "-q", linked)
-    store = context_of(linked)
-    (store / "journal" / "routes").mkdir(parents=True)
-    (store / "config.yaml").write_text("worktrees: isolated\n")
-    (store / "journal" / "routes" / "mine.jsonl").write_text("")
-    git(linked, "add", "-f", store)
-    with pytest.raises(UsageError, match="git tracks it"):
-        ralf.record_decision("mine", "Go on", root=linked)

@@ -23,16 +23,10 @@ READS = [
     ("list", "--json"),
     ("show", "tide"),
     ("show", "tide", "--json"),
-    ("show", "tide", "--brief"),
     ("log", "tide"),
-    ("show", "tide", "DEC-001"),
-    ("log", "tide", "cp-001..cp-003"),
     ("search", "the gauge"),
-    ("search", "outbox", "--route", "tide"),
     ("task", "list"),
-    ("task", "list", "--json"),
     ("memory", "show"),
-    ("status", "--json"),
     ("verify", "tide"),
 ]
 

@@ -65,18 +65,6 @@ def test_two_hundred_megabytes_go_by_fast_and_in_little_memory(tmp_path: Path) -
     assert ralf.get_context("r", root=tmp_path).checkpoint_count == context.checkpoint_count
 
 
-@pytest.mark.release
-def test_a_line_of_a_hundred_megabytes_is_never_held_whole(tmp_path: Path) -> None:
-    path = tmp_path / "line.jsonl"
-    with path.open("wb") as file:
-        file.write(b'{"type":"user","sessionId":"s","message":{"role":"user","content":"Please read it all: ')
-        for _ in range(100):
-            file.write(b"tide " * 200_000)
-        file.write(b'"}}\n')
-    _, peak = measured(tmp_path, path)
-    assert peak < MOST_MEMORY
-
-
 @pytest.mark.parametrize("nested", ["[" * 100_000, '{"a":' * 100_000, '{"content":[' * 50_000])
 def test_json_of_any_depth_is_a_line_that_cannot_be_read(tmp_path: Path, nested: str) -> None:
     good = storekit.lines_of(500)[0].splitlines(keepends=True)

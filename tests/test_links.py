@@ -24,7 +24,7 @@ from ralf.errors import RalfError, UsageError
 from ralf.maintenance.evidence import drop_evidence
 from ralf.project import Project
 from ralf.storage import git_files
-from storekit import HANGS, context_of, copied, moved
+from storekit import HANGS, context_of, copied
 
 MARK = "Words from elsewhere"
 ROUTE = samples.ROUTE
@@ -211,18 +211,6 @@ def test_nothing_outside_is_read_written_or_removed_whatever_lies_in_any_place(
         check(made, tmp_path / "work", name, swap)
 
 
-@pytest.mark.ci
-def test_the_check_sees_a_reader_that_follows_and_a_writer_that_writes_through(made: Path, tmp_path: Path) -> None:
-    def followed(path: Path, elsewhere: Path) -> None:
-        link(path, elsewhere)
-        target = elsewhere / path.name
-        path.unlink()
-        path.write_bytes(target.read_bytes())
-
-    with pytest.raises(AssertionError, match=MARK):
-        check(made, tmp_path / "read", f"routes/{ROUTE}.md", followed)
-
-
 # ---- the way to the store ----
 
 
@@ -242,18 +230,6 @@ def test_a_store_linked_out_of_the_project_is_refused_unless_the_project_was_nam
         monkeypatch.setenv("RALF_PROJECT_DIR", str(project))
         assert ralf.get_context(ROUTE).checkpoint_count == 2
         monkeypatch.delenv("RALF_PROJECT_DIR")
-
-
-@pytest.mark.ci
-def test_a_store_that_is_a_link_within_the_project_is_the_projects(
-    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shutil.copytree(made / ".autonomous", tmp_path / "notes")
-    (tmp_path / ".autonomous").symlink_to("notes")
-    moved(made, tmp_path)
-    monkeypatch.chdir(tmp_path)
-    assert ralf.get_context(ROUTE).checkpoint_count == 2
-    assert ralf.record_decision(ROUTE, "Go on").id
 
 
 @pytest.mark.parametrize(
@@ -298,20 +274,6 @@ def test_a_pipe_or_a_device_in_place_of_gits_index_hangs_no_writer(
     with not_hanging():
         assert git_files.tracks(tmp_path, Path("x"))  # nobody can tell
         assert git_files.tracks(tmp_path, Path("config.local.yaml"))
-
-
-def test_links_that_go_round_in_a_circle_stop_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    root, other = tmp_path / "root", tmp_path / "other"
-    root.mkdir()
-    (root / "round").symlink_to("round")
-    (root / ".git").write_text("gitdir: round/worktrees/x")
-    ralf.record_decision("R", "Go on", root=root)
-    assert [one.decision for one in ralf.get_context("R", root=root).decisions] == ["Go on"]
-    other.mkdir()
-    (other / ".autonomous").symlink_to(".autonomous")
-    monkeypatch.chdir(other)
-    with pytest.raises(OSError, match="symbolic links"):
-        ralf.list_routes()
 
 
 @pytest.mark.parametrize("content", [b"x: 1\n" * 300_000, b"\0", b"threshold: [1]\n", b"threshold: {a: &a [*a]}\n"])

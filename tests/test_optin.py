@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 import ralf
 from kit.git import git, repository
 from ralf import config
-from ralf.errors import UsageError
 from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf.storage import registry
@@ -39,15 +36,6 @@ def test_hooks_are_switched_by_one_line_and_all_else_stays_as_it_is(tmp_path: Pa
     path.write_text("threshold: 9000")
     assert ownership.switch(Project(tmp_path), on=False)
     assert path.read_text() == "threshold: 9000\nhooks: off\n"
-
-
-def test_a_configuration_with_no_room_for_the_line_is_left_alone(tmp_path: Path) -> None:
-    ownership.init(Project(tmp_path), share=False)
-    path = context_of(tmp_path) / "config.yaml"
-    path.write_text("{threshold: 9000}\n")
-    with pytest.raises(UsageError, match="cannot be changed by a line"):
-        ownership.switch(Project(tmp_path), on=False)
-    assert path.read_text() == "{threshold: 9000}\n"
 
 
 def test_opting_in_after_the_first_write_keeps_what_is_there(tmp_path: Path) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
-import time
 from pathlib import Path
 
 import pytest
@@ -20,8 +18,7 @@ from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf.redact import redactor_for
 from ralf.storage import git_files, locks, registry
-from ralf_integrations.hooks import instant
-from storekit import context_of, earlier_store, journal_file, process, records_of, write_session
+from storekit import context_of, earlier_store, journal_file, process, write_session
 
 
 @pytest.fixture
@@ -57,25 +54,6 @@ def test_the_users_folder_and_its_files_are_theirs_alone_whatever_the_umask(tmp_
     assert registry.find(tmp_path) == registry.update(tmp_path)
 
 
-def test_a_registration_that_was_read_before_is_read_again_where_it_was_changed(tmp_path: Path) -> None:
-    made = registry.update(tmp_path, hooks=True)
-    path = registry.path_of(tmp_path)
-    assert path is not None
-    for wanted in ("false", "true", "false"):
-        time.sleep(0.06)  # then its times tell of every change
-        assert registry.find(tmp_path) == registry.find(tmp_path) == made
-        path.write_text(path.read_text().replace(f'"hooks": {str(made.hooks).lower()}', f'"hooks": {wanted}'))
-        made.put(hooks=wanted == "true")
-        assert registry.find(tmp_path) == made
-    time.sleep(0.06)
-    assert registry.find(tmp_path) == made
-    path.chmod(0o620)
-    with pytest.raises(UsageError, match="others may read or write it"):
-        registry.find(tmp_path)
-    path.unlink()
-    assert registry.find(tmp_path) is None
-
-
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"path": 1}', '{"path": "/elsewhere"}', '{"hooks": "yes"}'])
 def test_a_registration_that_cannot_be_read_is_named(tmp_path: Path, text: str) -> None:
     registry.update(tmp_path, hooks=True)
@@ -84,17 +62,6 @@ def test_a_registration_that_cannot_be_read_is_named(tmp_path: Path, text: str) 
     path.write_text(text)
     with pytest.raises(Damaged, match=re.escape(str(path))):
         registry.find(tmp_path)
-
-
-def test_a_path_of_any_length_has_a_registration(tmp_path: Path) -> None:
-    deep = tmp_path
-    for _ in range(4):
-        deep = deep / ("x" * 60)
-    deep.mkdir(parents=True)
-    registry.update(deep, hooks=True)
-    assert [each.path for each in registry.everyone() if each.path == str(deep)] == [str(deep)]
-    ralf.record_decision("tide", "Use tabs", root=deep)
-    assert decisions(deep) == ["Use tabs"]
 
 
 # ---- records of others ----
@@ -137,18 +104,6 @@ def test_settings_that_came_with_a_repository_enable_nothing_and_are_reported_on
     assert sorted(path for path in root.rglob("*")) == before
 
 
-def test_after_the_person_was_told_hooks_end_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    root = tmp_path / "clone"
-    context_of(root).mkdir(parents=True)
-    (context_of(root) / "config.yaml").write_text("inject: brief\n")
-    started(root)
-    payload = json.dumps({"session_id": "s-1", "cwd": str(root)}).encode()
-    monkeypatch.delenv("CLAUDE_PROJECT_DIR", raising=False)
-    assert instant.is_idle("claude-code", "SessionStart", payload)
-    ownership.init(Project(root), share=False)
-    assert not instant.is_idle("claude-code", "SessionStart", payload)
-
-
 @pytest.mark.ci
 def test_init_without_a_terminal_opts_in_and_accepts_nothing_that_is_there(tmp_path: Path) -> None:
     root = tmp_path / "clone"
@@ -170,34 +125,6 @@ def test_init_without_a_terminal_opts_in_and_accepts_nothing_that_is_there(tmp_p
     assert not (root / "ran").exists()
     ownership.accept_settings(project)
     assert config.of(Project(root)).inject == "brief"
-
-
-def test_settings_that_the_person_changes_afterwards_count(tmp_path: Path) -> None:
-    context_of(tmp_path).mkdir(parents=True)
-    (context_of(tmp_path) / "config.yaml").write_text("threshold: 100\n")
-    ownership.init(Project(tmp_path), share=False)
-    assert config.of(Project(tmp_path)).threshold == "50000"
-    (context_of(tmp_path) / "config.yaml").write_text("threshold: 200\n")
-    assert config.of(Project(tmp_path)).threshold == "200"
-
-
-def test_settings_before_opting_in_count_within_bounds_where_they_are_harmless(tmp_path: Path) -> None:
-    context_of(tmp_path).mkdir(parents=True)
-    (context_of(tmp_path) / "config.yaml").write_text(
-        "brief_tokens: 100000\narchive_days: 1\nwindow: 5\ninject: brief\n"
-    )
-    found = config.of(Project(tmp_path))
-    assert (found.brief_tokens, found.archive_days, found.window, found.inject) == (2_500, 30, 200_000, "auto")
-
-
-def test_nothing_is_stored_under_patterns_that_are_not_in_force(tmp_path: Path) -> None:
-    context_of(tmp_path).mkdir(parents=True)
-    (context_of(tmp_path) / "config.yaml").write_text("redact_patterns: ['ACME-[0-9]{8}']\n")
-    with pytest.raises(UsageError, match="not in force"):
-        ralf.record_decision("tide", "Use ACME-12345678", root=tmp_path)
-    ownership.init(Project(tmp_path), share=False, accept=True)
-    ralf.record_decision("tide", "Use ACME-12345678", root=tmp_path)
-    assert "ACME-1" not in str(records_of(tmp_path, "tide"))
 
 
 def test_uninstalling_takes_the_opt_in_back_and_keeps_what_was_written(tmp_path: Path) -> None:
@@ -267,14 +194,6 @@ def test_two_processes_that_write_first_have_one_id_and_one_key_of_redaction(tmp
     first.prepare()
     assert keys[0] == keys[1]
     assert len({one.owner.id for one in (first, second, Project(tmp_path))}) == 1
-
-
-def test_a_store_that_another_process_has_just_begun_is_written_to(tmp_path: Path) -> None:
-    second = Project(tmp_path)
-    assert not second.owner.key
-    ralf.record_decision("tide", "Use tabs", root=tmp_path)
-    second.prepare()
-    assert second.owner == registry.find(tmp_path)
 
 
 def test_nothing_is_written_while_the_project_cannot_be_registered(

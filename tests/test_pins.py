@@ -55,12 +55,6 @@ def test_an_agent_pins_a_message_as_the_person_does_and_the_pin_says_who(user: U
     assert again["origin"] == "agent", "a message is pinned once"
 
 
-def test_a_line_without_a_message_of_the_person_cannot_be_pinned(user: User, session: Session) -> None:
-    ran = user.ralf("decide", "harbour", "--pin", "4")
-    assert ran.status == 3 and "search" in ran.err, ran
-    assert user.ralf("decide", "harbour", "Some text", "--pin", "3").status == 2
-
-
 def test_a_pin_that_is_forgotten_leaves_no_word_behind(user: User, session: Session) -> None:
     user.does("decide", "harbour", "--pin", "3")
     user.does("forget", "harbour", "--text", "harbour master counts from one", "--yes")

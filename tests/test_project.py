@@ -14,7 +14,6 @@ from kit.git import commit, git
 from ralf import project, routing
 from ralf.errors import UsageError
 from ralf.project import Project
-from ralf.text import cleaning
 from ralf.transcripts.reader import newest_logs
 from storekit import configure, context_of, records_of
 
@@ -43,14 +42,6 @@ def opted_in(root: Path, text: str = "") -> Path:
 # ---- which project ----
 
 
-def test_a_named_root_is_taken_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    opted_in(tmp_path)
-    (tmp_path / "inner").mkdir()
-    assert project.find(tmp_path / "inner").root == tmp_path / "inner"
-    monkeypatch.chdir(tmp_path)
-    assert project.find("inner").root == tmp_path / "inner"
-
-
 def test_the_environment_may_name_the_project_or_its_autonomous_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -76,20 +67,6 @@ def test_the_nearest_parent_that_has_opted_in_wins_over_a_nearer_one_that_has_no
     assert project.find().root == tmp_path / "a" / "b"
     opted_in(tmp_path / "a")
     assert project.find().root == tmp_path / "a"
-
-
-def test_looking_for_a_project_makes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    found = project.find()
-    assert (found.folder, found.route_file("x").parent) == (context_of(tmp_path), context_of(tmp_path) / "routes")
-    routing.choose(found)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_the_first_write_makes_the_folder_hidden_from_git(repository: Path) -> None:
-    ralf.record_decision("tide", "One", root=repository)
-    assert git(repository, "status", "--porcelain") == ""
-    assert (context_of(repository) / ".gitignore").read_text() == "*\n"
 
 
 def test_a_project_within_one_that_shares_its_routes_is_hidden_from_git(repository: Path) -> None:
@@ -138,83 +115,12 @@ def test_two_linked_worktrees_and_the_main_one_write_one_journal_without_a_gap(
     assert [record["revision"] for record in records_of(repository, "tide")] == list(range(1, 16))
 
 
-def test_a_worktree_keeps_to_itself_where_that_is_configured(repository: Path, tmp_path: Path) -> None:
-    linked = tmp_path / "linked"
-    git(repository, "worktree", "add", "-q", "-b", "side", linked)
-    opted_in(repository, "worktrees: isolated\n")
-    ralf.record_decision("tide", "Said in the linked one", root=linked)
-    assert ralf.list_routes(root=repository) == []
-    assert len(records_of(linked, "tide")) == 1
-
-
-def test_a_worktree_with_a_configuration_of_its_own_keeps_to_itself(repository: Path, tmp_path: Path) -> None:
-    linked = tmp_path / "linked"
-    git(repository, "worktree", "add", "-q", "-b", "side", linked)
-    opted_in(linked)
-    assert Project(linked).folder == context_of(linked)
-
-
-def test_a_folder_inside_a_linked_worktree_finds_the_project_that_opted_in(
-    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    linked = tmp_path / "linked"
-    git(repository, "worktree", "add", "-q", "-b", "side", linked)
-    opted_in(repository)
-    (linked / "src" / "deep").mkdir(parents=True)
-    monkeypatch.chdir(linked / "src" / "deep")
-    found = project.find()
-    assert (found.root, found.folder) == (linked, context_of(repository))
-
-
-def test_a_moved_or_broken_link_file_leaves_the_project_to_itself(tmp_path: Path) -> None:
-    for number, content in enumerate((b"gitdir: /nowhere\n", b"", b"\xff\xfe", b"gitdir: ../x/.git/modules/sub\n")):
-        root = tmp_path / str(number)
-        root.mkdir()
-        (root / ".git").write_bytes(content)
-        assert Project(root).folder == context_of(root)
-
-
 # ---- which route ----
 
 
 @pytest.mark.parametrize("branch", ["main", "master", "trunk"])
 def test_a_main_branch_chooses_no_route(repository: Path, branch: str) -> None:
     git(repository, "checkout", "-q", "-B", branch)
-    assert routing.choose(Project(repository)).route == "default"
-
-
-def test_a_branch_name_that_is_no_route_name_becomes_a_slug_of_its_own(repository: Path) -> None:
-    found = set()
-    for branch in ("feature/tides", "feature-tides", "Feature/Tides", "fix_#12"):
-        git(repository, "checkout", "-q", "-b", branch)
-        choice = routing.choose(Project(repository))
-        assert choice.route == cleaning.check(choice.route)
-        found.add(choice.route)
-    assert len(found) == 4
-
-
-def test_a_detached_head_and_a_folder_without_git_choose_the_default(repository: Path, tmp_path: Path) -> None:
-    git(repository, "checkout", "-q", "--detach")
-    assert routing.choose(Project(repository)).route == "default"
-    (tmp_path / "plain").mkdir()
-    assert routing.choose(Project(tmp_path / "plain")).route == "default"
-
-
-def test_a_linked_worktree_is_on_its_own_branch(repository: Path, tmp_path: Path) -> None:
-    git(repository, "worktree", "add", "-q", "-b", "side", tmp_path / "linked")
-    assert routing.choose(Project(tmp_path / "linked")).route == "side"
-    assert routing.choose(Project(repository)).route == "default"
-
-
-def test_a_refused_name_in_the_environment_is_refused(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BB5_ROUTE", "../x")
-    with pytest.raises(UsageError, match=r"^\.\./x: refused as a route name"):
-        routing.choose(Project(repository))
-
-
-def test_an_empty_variable_counts_for_nothing(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BB5_ROUTE", " ")
-    monkeypatch.setenv("RALF_TASK_ID", "")
     assert routing.choose(Project(repository)).route == "default"
 
 
@@ -228,15 +134,6 @@ def test_the_choice_of_one_session_is_not_that_of_another(repository: Path, monk
     monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "one")
     assert routing.choose(project).route == "chosen"
     assert all(path.is_relative_to(project.cache) for path in project.folder.rglob("*other*"))
-
-
-def test_a_choice_that_cannot_be_read_counts_for_nothing(repository: Path) -> None:
-    project = Project(repository)
-    routing.use(project, "chosen")
-    (path,) = (project.cache / "chosen").iterdir()
-    for content in (b"\xff\xfe", b"../x\n", b""):
-        path.write_bytes(content)
-        assert routing.choose(project).route == "default"
 
 
 def test_routes_are_known_by_their_file_or_their_journal_and_case_makes_no_second(tmp_path: Path) -> None:
@@ -264,16 +161,3 @@ def test_sessions_of_this_project_are_found_newest_first(tmp_path: Path) -> None
         (folder / file).write_text("{}")
         os.utime(folder / file, (number, number))
     assert [path.name for path in newest_logs(Project(root))] == ["a.jsonl", "b.jsonl"]
-
-
-def test_a_user_without_a_home_has_no_sessions_and_reads_as_anybody(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A container may run under a number that no user has."""
-    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
-    monkeypatch.delenv("CODEX_HOME", raising=False)
-    monkeypatch.delenv("HOME", raising=False)
-    monkeypatch.setattr(os, "getuid", lambda: 54_321)
-    ralf.record_decision("tide", "Keep the old columns", root=tmp_path)
-    assert newest_logs(Project(tmp_path)) == []
-    assert len(ralf.get_context("tide", root=tmp_path).decisions) == 1

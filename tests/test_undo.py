@@ -66,13 +66,6 @@ def test_a_write_that_a_later_one_built_on_is_not_taken_back(tmp_path: Path) -> 
     assert in_force(tmp_path) == ["Two"]
 
 
-def test_a_decision_that_was_taken_back_is_not_buried(tmp_path: Path) -> None:
-    """It was a slip; a drop says that it is wrong."""
-    decide(tmp_path, "Use SQLite")
-    undo(ROUTE, root=tmp_path)
-    assert decide(tmp_path, "Use SQLite", origin="agent") == "DEC-002"
-
-
 @pytest.mark.ci
 def test_neither_a_checkpoint_nor_what_was_purged_is_taken_back(tmp_path: Path) -> None:
     write_session(tmp_path / "session.jsonl", 3_000)
