@@ -64,20 +64,6 @@ SENTENCES = (
 )
 """What the agent says between its calls."""
 
-PLANTED = {
-    "decisions": "SQLite instead of Postgres",
-    "files": "src/reader_7.py",
-    "blockers": "station Husum",
-    "delegations": "Write the docs of the reader",
-    "outcomes": "12 passed",
-    "status transitions": "TASK-7 from pending",
-    "errors resolved": "ModuleNotFoundError: No module named 'tides'",
-    "configuration changes": "retry_limit",
-    "commitments": "Ana",
-    "failed approaches": "lock per row",
-}
-"""For each kind of what is done, recorded or said words by which it is found again."""
-
 
 def planted(number: int, words: int, seed: int = 0) -> Task:
     """A task in which one item of each kind is planted, among so many words of noise."""

@@ -14,16 +14,12 @@ from typing import Any
 import pytest
 
 import ralf
-import storekit
 from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf_integrations.hooks import entry, previous_sessions, session_registry
 from ralf_integrations.hooks.messages import Answer, Payload, parse, written
 from ralf_integrations.hooks.session import Session
 from ralf_integrations.hooks.session_registry import KnownSession
-
-KIT = storekit.SOURCE.parent / "shared" / "clients"
-"""The kit with payloads that the clients themselves have sent."""
 
 ROUTE = "tide-table"
 GOAL = "Carry the tide table of the harbour over to the new reader, in seven steps, and keep the old columns."
@@ -195,8 +191,3 @@ def worked(root: Path, route: str, session: str = "old") -> Path:
     for text in DECISIONS:
         ralf.record_decision(route, text, rationale="it has to survive", root=root)
     return path
-
-
-def captured(name: str) -> list[dict[str, Any]]:
-    """The payloads of one captured run, in their order; [] without the kit."""
-    return [json.loads(path.read_text()) for path in sorted((KIT / "captured" / name).glob("*.json"))]

@@ -274,12 +274,6 @@ def hidden(path: Path) -> list[str]:
     return sorted(found.name for found in path.parent.iterdir() if found.name.startswith("."))
 
 
-def temporaries(root: Path) -> list[str]:
-    """Temporary files anywhere in a store."""
-    top = context_of(root)
-    return sorted(path.relative_to(top).as_posix() for path in top.rglob("*") if ".tmp" in path.name)
-
-
 def configure(root: Path, text: str) -> Path:
     """Opt a project in, and write its settings; their file."""
     ownership.init(Project(root), share=False)

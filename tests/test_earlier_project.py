@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import shutil
-import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,11 +19,10 @@ from storekit import SOURCE, Cli, context_of, kept_bytes, moved
 pytestmark = pytest.mark.ci
 
 HARBOUR = SOURCE / "tests" / "stores" / "harbour-4f05e28"
-"""Made by `tests/earlier_project.py`."""
+"""As an earlier version left it."""
 
 SESSION = "5f0c1d2e-0000-4000-8000-0000000000a1"
 PARKED = "5f0c1d2e-0000-4000-8000-0000000000b2"
-FORGOTTEN = (b"harbour master's cottage", b"Ingeborg")
 
 
 def laid(folder: Path) -> Path:
@@ -94,21 +90,6 @@ def records(store: Mapping[str, bytes], route: str) -> list[dict[str, Any]]:
     return [{key: value for key, value in each.items() if key not in ("seal", "store")} for each in found if each]
 
 
-def unpacked(store: Mapping[str, bytes]) -> bytes:
-    """All that the files of a store hold, unpacked by this test's own eyes."""
-    parts = []
-    for name, content in store.items():
-        parts.append(content)
-        if name.endswith(".gz"):
-            parts.append(gzip.decompress(content))
-        elif name.endswith(".zip"):
-            with zipfile.ZipFile(io.BytesIO(content)) as file:
-                parts += [file.read(each) for each in file.namelist()]
-        elif content[:1] == b"\x78":
-            parts.append(zlib.decompressobj().decompress(content))
-    return b"\n".join(parts)
-
-
 def changed(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> set[str]:
     """The files that are new, gone or other than they were; locks have no content."""
     names = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
@@ -144,21 +125,6 @@ def test_who_accepts_it_puts_the_stores_id_into_the_records_and_leaves_all_else_
     assert others == set()
 
 
-def test_each_decision_has_the_fate_that_it_had(told: Cli) -> None:
-    tide = by_label(told, "tide")
-    assert tide["DEC-002"]["alternatives"] == ["Postgres"]
-    assert (tide["DEC-004"]["status"], tide["DEC-004"]["superseded_by"]) == ("superseded", "DEC-007")
-    assert (tide["DEC-007"]["status"], tide["DEC-007"]["supersedes"]) == ("active", "DEC-004")
-    assert tide["DEC-007"]["rationale"].endswith("; said the harbour office")  # written by hand, and taken in
-    assert tide["DEC-005"]["status"] == "dropped"
-    assert (tide["DEC-006"]["kind"], tide["DEC-006"]["pinned"]) == ("rule", True)
-    assert "DEC-008" not in tide and len(tide) == 30  # forgotten
-    moon = by_label(told, "moon")
-    assert moon["DEC-006"]["rationale"] == "there are four of them"  # an edit of that version's file is new to this one
-    assert sorted(moon) == ["DEC-001", "DEC-002", "DEC-003", "DEC-006"]  # the others were undone
-    assert by_label(told, "almanac")["DEC-001"]["label"] == "runs/executor/run-0018#D-9"
-
-
 def test_the_history_is_told_from_the_first_record_on_also_where_it_is_archived(told: Cli) -> None:
     log = told("log", "tide", "--json").json()
     assert [each["revision"] for each in log] == list(range(33, 0, -1))
@@ -190,15 +156,6 @@ def test_old_evidence_is_found_without_the_logs(told: Cli, route: str, label: st
     said = told("show", route, label)
     assert said.status == 0 and words in said.out
     assert kept_bytes(told.root) == before
-
-
-def test_it_is_whole_and_needs_no_repair(told: Cli) -> None:
-    before = kept_bytes(told.root)
-    assert told("doctor", "--store").status == 0
-    assert told("doctor", "--repair").status == 0
-    made_anew = {f"{folder}/{name}.md" for name in ("tide", "almanac", "pm") for folder in ("routes", "prev/routes")}
-    after = kept_bytes(told.root)
-    assert {name for name in changed(before, after) if not name.startswith("blobs/")} <= made_anew  # in today's layout
 
 
 # ---- what is written now ----
@@ -236,15 +193,3 @@ def test_a_parked_session_goes_on_where_its_last_checkpoint_ended(told: Cli) -> 
 
 
 # ---- old evidence that moves or goes ----
-
-
-def test_what_was_forgotten_stands_nowhere_and_more_can_be_forgotten(told: Cli) -> None:
-    store = kept_bytes(told.root, cache=True)
-    assert b"harbour office" in unpacked(store)
-    assert not any(words in unpacked(store) for words in FORGOTTEN)
-    assert b"407 cm at station 9" in unpacked(store)
-    assert told("forget", "tide", "--text", "407 cm at station 9", "--yes").status == 0
-    after = kept_bytes(told.root, cache=True)
-    assert b"407 cm at station 9" not in unpacked(after)
-    assert told("doctor", "--store").status == 0
-    assert "line 9, agent:" in told("show", "tide", "DEC-003").out
