@@ -12,8 +12,6 @@ import pytest
 
 import ralf
 import storekit
-from ralf.maintenance import trust
-from ralf.project import Project
 from storekit import Cli, context_of, grow, kept_bytes, records_of, remount, route_file, small_disk, write_session
 
 CONFLICT = b"<<<<<<< HEAD\n%s=======\n  extra: x\n>>>>>>> branch\n"
@@ -40,12 +38,6 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "thousands of sections": lambda good: good + b"\n### x\n" * 2_001,
     "only white space": lambda good: b"\n \n",
 }  # fmt: skip
-HARMLESS: dict[str, Callable[[bytes], bytes]] = {
-    "a byte order mark": lambda good: b"\xef\xbb\xbf" + good,
-    "CRLF": lambda good: good.replace(b"\n", b"\r\n"),
-    "a byte order mark and CRLF": lambda good: b"\xef\xbb\xbf" + good.replace(b"\n", b"\r\n"),
-    "no newline at the end": lambda good: good.rstrip(b"\n"),
-}
 
 
 @pytest.fixture(scope="module")
@@ -174,106 +166,7 @@ def test_a_read_only_disk_is_named_and_can_still_be_read(cli: Cli, project: Path
         assert cli("decide", "good", "Go on", root=disk / "p").status == 0
 
 
-@pytest.mark.ci
-@pytest.mark.parametrize("verb", ["checkpoint", "decide"])
-def test_on_a_full_disk_the_route_file_stays_and_the_next_write_with_room_succeeds(
-    cli: Cli, project: Path, tmp_path: Path, verb: str
-) -> None:
-    """With 4 KiB more room at each try, every step of a write is once the one that does not fit."""
-    grow(project / "session.jsonl", 3_000, 60)
-    args = [verb, "good", *(["Go on"] if verb == "decide" else ["--transcript", project / "session.jsonl"])]
-    failed = 0
-    with small_disk(tmp_path / "disk", "4m") as disk:
-        for room in range(0, 200, 4):
-            root = disk / "p"
-            storekit.copied(project, root, ignore=shutil.ignore_patterns("session.jsonl"))
-            before, records = kept_bytes(root), records_of(root, "good")
-            _fill(disk, room * 1024)
-            ran = cli(*args, root=root)
-            if ran.status == 0:
-                break
-            failed += 1
-            _complains_below(ran, disk)
-            after = records_of(root, "good")  # whole lines alone
-            assert after[: len(records)] == records
-            assert len(after) <= len(records) + 1
-            if len(after) == len(records):
-                assert {n: c for n, c in kept_bytes(root).items() if n in before} == before
-            shown = cli("show", "good", root=root)
-            assert (shown.status, shown.err) == (0, "")
-            assert "Keep the old columns" in shown.out
-            assert storekit.temporaries(root) == []
-            file = route_file(root, "good").read_bytes()
-            assert file in (before["routes/good.md"], file if len(after) > len(records) else None)
-            (disk / "filler").unlink()
-            assert cli(*args, root=root).status == 0
-            assert len(records_of(root, "good")) == len(records) + 1
-            _shows_everything(root)
-            assert storekit.temporaries(root) == []
-            shutil.rmtree(root)
-        else:
-            pytest.fail("the write never succeeded")
-    assert failed or verb == "decide"  # whose record may have room that its journal has reserved
-
-
-def _fill(disk: Path, room: int) -> None:
-    """Fill a disk but for about `room` bytes."""
-    (disk / "filler").write_bytes(b"x" * 4096)
-    with (disk / "filler").open("ab", buffering=0) as file:
-        while (free := os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize - room) > 0:
-            if not file.write(b"x" * min(free, 65536)):
-                break
-
-
-def _shows_everything(root: Path) -> None:
-    """The route file is what the journal comes to."""
-    content = route_file(root, "good").read_bytes()
-    route_file(root, "good").unlink()
-    shutil.rmtree(context_of(root) / "cache")
-    ralf.record_decision("good", "Keep the old columns", root=root)  # known: restores the file, records nothing
-    if not route_file(root, "good").exists():
-        ralf.record_decision("good", "One more", root=root)
-        assert route_file(root, "good").read_bytes() != content
-    else:
-        assert route_file(root, "good").read_bytes() == content
-
-
-def test_a_folder_made_on_a_full_disk_is_hidden_from_git_once_there_is_room(cli: Cli, tmp_path: Path) -> None:
-    with small_disk(tmp_path / "disk", "256k") as disk:
-        _fill(disk, 0)
-        ran = cli("decide", "first", "Go on", root=disk)
-        _complains_below(ran, disk)
-        (disk / "filler").unlink()
-        assert cli("decide", "first", "Go on", root=disk).status == 0
-        assert (context_of(disk) / ".gitignore").read_text() == "*\n"
-        assert storekit.temporaries(disk) == []
-
-
-def test_an_opt_in_on_a_full_disk_leaves_no_half_configuration(cli: Cli, tmp_path: Path) -> None:
-    with small_disk(tmp_path / "disk", "256k") as disk:
-        _fill(disk, 0)
-        _complains_below(cli("init", "--yes", root=disk), disk)
-        assert not (context_of(disk) / "config.yaml").exists()
-        (disk / "filler").unlink()
-        assert cli("init", "--yes", root=disk).status == 0
-        assert (context_of(disk) / ".gitignore").read_text() == "*\n"
-        assert (context_of(disk) / "config.yaml").stat().st_size > 0
-
-
 # ---- route files ----
-
-
-@pytest.mark.parametrize("kind", DAMAGES)
-def test_a_damaged_route_file_is_served_from_the_journal_with_a_complaint(cli: Cli, project: Path, kind: str) -> None:
-    content = damaged(project, kind)
-    ran = cli("show", "bad")
-    ran.complains(4, route_file(project, "bad"))
-    assert "Keep the old columns" in ran.out
-    found = cli("show", "bad", "--json")
-    assert found.status == 4
-    assert found.json()["decisions"][-1]["decision"] == "Keep the old columns"
-    assert str(route_file(project, "bad")) in found.json()["warnings"][0]
-    assert route_file(project, "bad").read_bytes() == content
 
 
 @pytest.mark.ci
@@ -344,36 +237,6 @@ def test_a_damaged_file_without_a_journal_is_named_left_alone_and_hides_no_other
     assert "Decided in the dark" in served.out
     route_file(project, "bad").rename(project / "aside.md")  # what the hint says
     _all_there(cli, "bad", 1, "Decided in the dark")
-
-
-@pytest.mark.ci
-def test_a_brought_file_that_is_mended_after_a_write_keeps_that_write(cli: Cli, project: Path) -> None:
-    good = route_file(project, "bad").read_bytes()
-    damaged(project, "conflict markers in the text")
-    storekit.journal_file(project, "bad").unlink()
-    shutil.rmtree(context_of(project) / "cache")
-    assert cli("decide", "bad", "Decided in the dark").status == 4
-    route_file(project, "bad").write_bytes(good)
-    assert cli("decide", "bad", "Decided since").status == 0
-    assert route_file(project, "bad").read_bytes() == good  # of another history than the journal that was begun: theirs
-    trust.accept_route(Project(project), "bad")
-    _all_there(cli, "bad", 1, "Keep the old columns", "Decided in the dark", "Decided since")
-
-
-@pytest.mark.parametrize("kind", HARMLESS)
-def test_what_an_editor_leaves_behind_is_read_as_it_stands_and_is_no_edit(
-    cli: Cli, project: Path, made: Path, kind: str
-) -> None:
-    path = route_file(project, "bad")
-    path.write_bytes(HARMLESS[kind](path.read_bytes()))
-    found, expected = ralf.get_context("bad", root=project), ralf.get_context("bad", root=made)
-    assert (found.goal, found.decisions, found.active_work) == (expected.goal, expected.decisions, expected.active_work)
-    assert (found.facts, found.history) == (expected.facts, expected.history)
-    assert [row.damage for row in ralf.list_routes(root=project)] == ["", ""]
-    assert [row.checkpoint_count for row in ralf.list_routes(root=project)] == [1, 1]
-    assert cli("decide", "bad", "Written since").status == 0
-    _all_there(cli, "bad", 1, "Keep the old columns", "Written since")
-    assert [record["kind"] for record in records_of(project, "bad")] == ["checkpoint", "decision", "decision"]
 
 
 def test_a_file_of_more_than_64_mebibytes_is_named_and_left_alone(cli: Cli, project: Path) -> None:

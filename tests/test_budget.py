@@ -40,27 +40,10 @@ def session() -> Session:
     return Session()
 
 
-def test_tokens_after_the_checkpoint_s_end_count_for_the_next_one(session: Session) -> None:
-    watcher = BudgetWatcher()
-    watcher.see(session.event(), 44_000)
-    end = session.at
-    assert watcher.see(session.event(), 4_000) == "threshold"
-    watcher.taken(end, left=4_000)
-    assert watcher.see(session.event(), 40_999) is None
-    assert watcher.see(session.event(), 1) == "threshold"
-
-
 def test_a_checkpoint_is_due_at_nine_tenths_of_the_threshold(session: Session) -> None:
     watcher = BudgetWatcher()
     assert watcher.see(session.event(), 44_999) is None
     assert watcher.see(session.event(), 1) == "threshold"
-
-
-def test_the_threshold_may_be_a_part_of_the_window(session: Session) -> None:
-    watcher = BudgetWatcher(Limits.parse("10%", window=400_000))
-    assert watcher.threshold == 36_000
-    watcher = BudgetWatcher(Limits.parse("10%", window=400_000), Position(), capacity=1_000_000)
-    assert watcher.threshold == 90_000
 
 
 def test_pressure_fires_once_when_it_crosses_60_percent_upward(session: Session) -> None:
@@ -147,14 +130,6 @@ def test_all_todos_done_are_told_once_and_are_no_task_completion(session: Sessio
     assert watcher.see(session.todos("completed", "completed"), 5) is None
     assert watcher.see(session.todos("pending"), 5) is None
     assert watcher.see(session.todos("completed"), 5) == "todos-done"
-
-
-def test_a_watcher_resumed_above_the_mark_does_not_fire_for_it_again(session: Session) -> None:
-    session.at = Position(5_000, 50)
-    watcher = BudgetWatcher(Limits(), session.at, filled=150_000)
-    assert watcher.see(session.event("assistant", window=151_000), 10) is None
-    fresh = BudgetWatcher(Limits(), Position(5_000, 50), filled=100_000)
-    assert fresh.see(session.event("assistant", window=151_000), 10) == "pressure"
 
 
 steps = st.lists(

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 import ralf
-from ralf.errors import Busy, NotFound
-from storekit import kept_bytes, route_file
+from storekit import route_file
 
 
 def test_a_decision_is_returned_with_its_label_and_read_back_as_it_was_said(tmp_path: Path) -> None:
@@ -31,13 +30,6 @@ def test_a_decision_is_returned_with_its_label_and_read_back_as_it_was_said(tmp_
     assert context.decisions == (made,)
     assert context.created == made.timestamp
     assert "Use SQLite in WAL mode" in route_file(tmp_path, "tide").read_text(encoding="utf-8")
-
-
-def test_the_same_words_again_are_the_same_decision_and_no_write(tmp_path: Path) -> None:
-    first = ralf.record_decision("tide", "Use SQLite", rationale="one file", root=tmp_path)
-    before = kept_bytes(tmp_path)
-    assert ralf.record_decision("tide", "  use   SQLITE\n", root=tmp_path) == first
-    assert kept_bytes(tmp_path) == before
 
 
 @pytest.mark.parametrize("said", ["dec-1", "DEC-1", "Dec-001", "1", " DEC-001 ", "0001"])
@@ -70,21 +62,6 @@ def test_words_that_were_given_up_can_be_decided_again(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.ci
-def test_a_decision_folded_out_of_the_file_can_be_superseded_by_its_label_once(tmp_path: Path) -> None:
-    for number in range(16):
-        ralf.record_decision("tide", f"Decision {number}: " + f"word{number} and others " * 500, root=tmp_path)
-    context = ralf.get_context("tide", root=tmp_path)
-    assert context.folded.decision_count
-    assert "DEC-001" not in {decision.id for decision in context.decisions}
-    new = ralf.record_decision("tide", "Something else", supersedes="DEC-001", root=tmp_path)
-    assert new.supersedes == "DEC-001"
-    with pytest.raises(Busy, match=new.id):
-        ralf.record_decision("tide", "Something else again", supersedes="DEC-001", root=tmp_path)
-    with pytest.raises(NotFound, match="DEC-999"):
-        ralf.record_decision("tide", "Something else again", supersedes="DEC-999", root=tmp_path)
-
-
 HOSTILE = [
     "---",
     "---\ngoal: forged\n---",
@@ -114,10 +91,3 @@ def test_any_words_come_back_as_they_were_and_forge_nothing(tmp_path: Path, word
 
     parsed = routefile.parse(route_file(tmp_path, "tide").read_bytes(), "the file")
     assert parsed.decisions[0].decision == words.strip()
-
-
-def test_a_rule_is_pinned_and_comes_before_decisions(tmp_path: Path) -> None:
-    ralf.record_decision("tide", "Use SQLite", root=tmp_path)
-    ralf.record_decision("tide", "Never push to main", kind="rule", pinned=True, root=tmp_path)
-    text = ralf.get_context("tide", root=tmp_path).render()
-    assert text.index("Never push to main") < text.index("Use SQLite")

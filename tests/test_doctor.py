@@ -17,14 +17,13 @@ import pytest
 import hookkit
 import ralf
 import storekit
-from kit.git import commit, repository
 from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf_integrations import doctor
 from ralf_integrations.client import CLIENTS
 from ralf_integrations.clients import condition, installation
 from ralf_integrations.clients.condition import Check
-from ralf_integrations.hooks import error_log, session_registry
+from ralf_integrations.hooks import session_registry
 from storekit import Cli
 
 
@@ -42,14 +41,6 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     return project
 
 
-def program(project: Project, name: str, says: str) -> Path:
-    """A program on the PATH."""
-    path = project.root.parent / "bin" / name
-    path.write_text(f"#!/bin/sh\n{says}\n")
-    path.chmod(0o755)
-    return path
-
-
 def install(project: Project, client: str = "claude-code", *, shared: bool = False) -> Path:
     part = installation.of_client(project, CLIENTS[client], shared=shared)
     change = installation.plan(project, part)
@@ -61,10 +52,6 @@ def install(project: Project, client: str = "claude-code", *, shared: bool = Fal
 def found(project: Project, name: str, state: str) -> list[str]:
     look = condition.checks if name in (*CLIENTS, "command", "hooks", "transcripts") else doctor.examine
     return [check.what for check in look(project) if (check.name, check.state) == (name, state)]
-
-
-def problems(project: Project) -> list[Check]:
-    return [check for check in doctor.examine(project) if check.state == "problem"]
 
 
 needs_install = pytest.mark.skipif(not hookkit.is_installed(), reason="ralf is not installed for this Python")
@@ -108,14 +95,6 @@ def test_the_installed_hook_is_called_in_a_project_of_its_own(project: Project, 
     assert not session_registry.folder(project).exists()
 
 
-def test_a_python_that_is_gone_is_a_problem(project: Project) -> None:
-    path = install(project)
-    path.write_text(path.read_text().replace(json.dumps(sys.executable), '"/opt/gone/bin/python"'))
-    (check,) = problems(project)
-    assert "/opt/gone/bin/python" in check.what
-    assert check.hint == "ralf init --client claude-code"
-
-
 def test_what_a_repository_brought_is_not_run(project: Project) -> None:
     """Settings that look like ours and name a program of the repository."""
     witness = project.root / "ran"
@@ -131,15 +110,6 @@ def test_what_a_repository_brought_is_not_run(project: Project) -> None:
     }
     (project.root / ".claude/settings.json").write_text(json.dumps({"hooks": {"Stop": [{"hooks": [entry]}]}}))
     assert any(check.name == "claude-code" and check.state != "ok" for check in doctor.examine(project))
-    assert not witness.exists()
-
-
-def test_a_ralf_of_the_path_that_may_be_another_program_is_not_run(project: Project) -> None:
-    witness = project.root / "ran"
-    path = program(project, "ralf", f"touch '{witness}'; echo 'ralf {ralf.__version__}'")
-    assert str(path) in found(project, "command", "warning")[0]
-    install(project, shared=True)
-    assert "claude-code" in [check.name for check in problems(project)]
     assert not witness.exists()
 
 
@@ -209,15 +179,6 @@ def test_codex_is_told_to_be_trusted_step_by_step(project: Project) -> None:
     assert condition.trust(project).state == "warning"
 
 
-def test_calls_and_complaints_are_told(project: Project) -> None:
-    session_registry.save(project, session_registry.KnownSession("s-1", "claude-code", seen=time.time() - 7_300))
-    assert "2 h ago" in found(project, "calls", "ok")[0]
-    error_log.add(project, "Stop", ValueError("the tide is out"))
-    assert "the tide is out" in found(project, "errors", "warning")[0]
-    os.utime(error_log.log(project), (0, 0))
-    assert found(project, "errors", "ok")
-
-
 def test_what_was_handed_over_and_has_not_arrived_is_told(project: Project) -> None:
     log = Path(os.environ["CLAUDE_CONFIG_DIR"]) / "projects" / "elsewhere" / "s-1.jsonl"
     log.parent.mkdir(parents=True)
@@ -238,14 +199,6 @@ def test_what_was_handed_over_and_has_not_arrived_is_told(project: Project) -> N
     assert found(project, "receipts", "ok")
 
 
-def test_a_damaged_journal_is_a_problem(project: Project) -> None:
-    ralf.record_decision("tide", "Use SQLite", root=project.root)
-    path = storekit.journal_file(project.root, "tide")
-    path.write_bytes(path.read_bytes().replace(b"SQLite", b"sqlite"))
-    (check,) = problems(project)
-    assert (check.name, check.hint) == ("store", "ralf doctor --repair")
-
-
 def test_the_command_prints_each_check_and_ends_with_one_for_a_problem(
     project: Project, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -255,12 +208,3 @@ def test_the_command_prints_each_check_and_ends_with_one_for_a_problem(
     ran = cli("doctor", "--json")
     assert ran.status == 1
     assert {tuple(check) for check in ran.json()} == {("name", "state", "what", "hint")}
-
-
-@pytest.mark.ci
-def test_local_settings_that_are_committed_are_told(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", os.defpath)
-    path = install(project)
-    before = len(found(project, "claude-code", "warning"))
-    commit(repository(project.root), path)
-    assert len(found(project, "claude-code", "warning")) == before + 1

@@ -92,27 +92,6 @@ def test_three_saves_of_one_buffer_count_once_each(project: Project, is_newer: b
     assert ("new meanwhile" in found) is is_newer
 
 
-def test_a_deletion_counts_in_a_whole_file_alone(project: Project) -> None:
-    def without(text: str) -> str:
-        start = text.index("- [fact-2]")
-        return text[:start] + text[text.index("- [fact-3]") :]
-
-    saved(project, lambda text: without(text).partition("---\n")[0])
-    assert written(project) == TEXTS
-    saved(project, without)
-    assert written(project) == [TEXTS[0], TEXTS[2]]
-
-
-def test_what_an_editor_saves_into_a_file_that_a_write_has_displaced_is_absorbed_by_the_next(project: Project) -> None:
-    path = path_of(project, "main")
-    with path.open("r+") as file:  # in place, as some editors save
-        writing.record(project, "main", [new_item("fact", text="new meanwhile", origin="person")])
-        text = file.read()
-        file.seek(0)
-        file.write(text.replace("at noon", "at dawn"))
-    assert "the pier closes at dawn" in written(project)
-
-
 # ---- the index ----
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from ralf import project as projects
 from ralf.document.tree import to_tree
 from ralf.errors import UsageError
 from ralf.model import Decision
-from ralf.route import corrections, fold
+from ralf.route import corrections
 
 ROUTE = "tide"
 SQLITE = "Use SQLite in WAL mode for the session store"
@@ -54,16 +53,6 @@ def test_a_dropped_decision_is_not_in_force_any_more_and_not_in_the_brief(tmp_pa
     assert ralf.why(ROUTE, label, root=tmp_path).status == "dropped"
 
 
-def test_one_that_the_file_has_folded_away_can_be_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fold.cap, "capped", lambda context: replace(context, decisions=context.decisions[-1:]))
-    label = decided(tmp_path)
-    decided(tmp_path, "Never push to main")
-    assert label not in statuses_of(tmp_path)
-    dropped = corrections.drop(ROUTE, label, root=tmp_path)
-    assert (dropped.decision.decision, dropped.changed) == (SQLITE, True)
-    assert [stone.id for stone in ralf.get_context(ROUTE, root=tmp_path).dropped] == [label]
-
-
 # ---- it does not come back ----
 
 
@@ -100,13 +89,6 @@ def edit(root: Path, old: str, new: str) -> None:
     text = file.read_text(encoding="utf-8")
     assert old in text
     file.write_text(text.replace(old, new), encoding="utf-8")
-
-
-def test_a_decision_whose_status_a_person_sets_to_dropped_is_dropped_too(tmp_path: Path) -> None:
-    decided(tmp_path)
-    edit(tmp_path, 'status: "active"', 'status: "dropped"')
-    append(tmp_path, "checkpoint", brought(SQLITE), "later")
-    assert statuses_of(tmp_path) == {"DEC-001": "dropped"}
 
 
 def test_a_person_who_sets_it_to_active_again_brings_it_back(tmp_path: Path) -> None:

@@ -58,12 +58,6 @@ def test_a_decision_that_a_person_wrote_into_the_file_can_be_dropped(root: Path,
     assert decisions(root)[BY_HAND].status == "dropped"
 
 
-def test_a_decision_that_a_person_wrote_into_the_file_can_be_superseded(root: Path, path: Path) -> None:
-    add(path)
-    made = ralf.record_decision(ROUTE, "Name tables in the plural", supersedes="DEC-003", root=root)
-    assert decisions(root)[BY_HAND].superseded_by == made.id
-
-
 @pytest.mark.ci
 @pytest.mark.parametrize("what", [{"text": BY_HAND}, {"id": "DEC-003"}])
 def test_what_a_person_wrote_into_the_file_can_be_forgotten(root: Path, path: Path, what: dict[str, str]) -> None:

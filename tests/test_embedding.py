@@ -20,7 +20,6 @@ from kit.no_index import with_index_only
 from ralf.document.index import close_idle
 from ralf.finding.search import SearchHit
 from ralf.refining import command
-from ralf_integrations.mcp.tools import Tools
 from storekit import HANGS, Cli, cache_of
 
 pytestmark = pytest.mark.ci
@@ -84,15 +83,6 @@ def test_a_question_that_shares_no_word_with_a_decision_finds_it_by_its_meaning(
     assert (ids(hits), warnings) == (["DEC-001"], [])
 
 
-def test_of_what_holds_the_words_alike_the_nearer_in_meaning_comes_first(made: Set) -> None:
-    ralf.record_decision("r", "Rotate keys yearly: password store", root=made.root)
-    ralf.record_decision("r", "Rotate keys yearly: paper archive", root=made.root)
-    query = "Rotate keys yearly: authentication"
-    assert ids(made.search(query)[0])[:2] == ["DEC-005", "DEC-004"]  # the newer one first
-    made.configure()
-    assert ids(made.search(query)[0])[:2] == ["DEC-004", "DEC-005"]
-
-
 def test_without_an_embedder_a_search_starts_nothing_and_answers_as_ever(
     made: Set, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,16 +94,6 @@ def test_without_an_embedder_a_search_starts_nothing_and_answers_as_ever(
     with_none = made.search("report in Markdown")
     made.write(f"project: {made.root}\nmodel: small\n")
     assert made.search("report in Markdown") == with_none
-
-
-def test_what_the_embedder_could_not_do_is_said_by_the_command_and_to_an_agent(
-    made: Set, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    made.configure("exit")
-    done = Cli(made.root, monkeypatch, capfd)("search", "Markdown report")
-    assert "no such model" in done.err
-    assert (done.status, "DEC-002" in done.out) == (0, True)
-    assert "no such model" in Tools(made.root).search("Markdown report").text
 
 
 # ---- failures ----

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
 from ralf import environment
-from ralf.config import local_config
-from ralf.refining.command import PRESETS, Command, command_of
+from ralf.refining.command import PRESETS, Command
 
 CODE = "import json, os; print(json.dumps(dict(os.environ)))"
 KEYS = (
@@ -85,11 +83,3 @@ def test_a_cloud_s_variables_stay_where_the_client_says_that_it_uses_that_cloud(
     found = inherited(PRESETS["claude"].keeps)
     assert {"AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"} <= set(found)
     assert "GOOGLE_APPLICATION_CREDENTIALS" not in found
-
-
-def test_what_a_command_needs_is_named_in_the_local_configuration(tmp_path: Path) -> None:
-    path = tmp_path / "config.local.yaml"
-    path.write_text('summarizer: command\ncommand: ["mine"]\nenvironment: ["GEMINI_API_KEY"]\n')
-    path.chmod(0o600)
-    found = inherited(command_of(local_config.load_local_config(path), "command").keeps)
-    assert [name for name, value in found.items() if value == "planted"] == ["GEMINI_API_KEY"]

@@ -123,15 +123,6 @@ def test_a_folder_that_only_an_extension_reads_becomes_a_checkpoint(harbour: Non
     assert found.checkpoint_history[0].session == "watches/first"
 
 
-def test_a_file_of_no_known_client_is_shown_to_extensions_before_it_is_refused(harbour: None, tmp_path: Path) -> None:
-    log, other = tmp_path / "watch.log", tmp_path / "other.log"
-    log.write_bytes(b"HARBOUR\0\1\2")
-    other.write_bytes(b"\0\1\2")
-    assert open_transcript(log).format == "harbour"
-    with pytest.raises(DamagedTranscript):
-        open_transcript(other)
-
-
 def test_an_extensions_rule_chooses_the_route_after_a_named_one_before_the_sessions(
     harbour: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

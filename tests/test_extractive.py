@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ralf.checkpointing.section import DECLINED, Extractive, Summary
+from ralf.checkpointing.section import Extractive, Summary
 from ralf.model import Decision
 from ralf.transcripts.events import Event
 from segments_made import Talk, segment
@@ -39,21 +39,9 @@ def test_an_answer_to_a_tools_question_is_a_decision_with_the_other_options_and_
     assert found.source is not None and (found.source.first_line, found.source.last_line) == (3, 3)
 
 
-def test_the_same_question_answered_anew_replaces_the_answer_before() -> None:
-    before = replace(summed_up(asked("UTC").events).decisions[0], id="DEC-001")
-    (found,) = summed_up(asked("Local time").events, before).decisions
-    assert found.supersedes == "DEC-001"
-    (other,) = summed_up(asked("Metres", about="Which unit?").events, before).decisions
-    assert other.supersedes == ""
-
-
 def test_an_approved_plan_is_a_decision_by_its_first_heading() -> None:
     (found,) = summed_up(asked("(plan approved)", about="\n# Move the tables\n\n1. Read", form="plan").events).decisions
     assert (found.decision, found.origin) == ("plan approved: Move the tables", "answer")
-
-
-def test_a_question_that_was_declined_decides_nothing() -> None:
-    assert summed_up(asked(DECLINED).events).decisions == ()
 
 
 def test_a_section_quotes_what_was_said_and_names_what_was_done() -> None:

@@ -10,7 +10,6 @@ from hypothesis import given, strategies as st
 
 from factskit import Extracted, extract
 from ralf.facts import checks, commands
-from ralf.facts.checks import says_failed
 from ralf.facts.facts import facts_of
 from ralf.facts.progress import combine
 from ralf.model import ErrorFact, Facts
@@ -35,21 +34,6 @@ def did(result: Extracted) -> dict[str, tuple[str, ...]]:
 
 
 # ---- paths ----
-
-
-def test_a_path_under_the_project_is_written_relative_and_any_other_as_it_stands(session: Session) -> None:
-    session.tool("Read", {"file_path": f"{BASE}/src/pears.py"})
-    session.tool("Read", {"file_path": "/etc/hosts"})
-    assert list(did(extracted(session))) == ["src/pears.py", "/etc/hosts"]
-
-
-def test_what_was_done_to_a_path_is_listed_once_each_in_one_order(session: Session) -> None:
-    path = f"{BASE}/a.py"
-    session.tool("Write", {"file_path": path, "content": "x"}, created=True)
-    session.tool("Read", {"file_path": path})
-    session.tool("Edit", {"file_path": path, "old_string": "x", "new_string": "y"})
-    session.tool("Edit", {"file_path": path, "old_string": "y", "new_string": "z"})
-    assert did(extracted(session)) == {"a.py": ("created", "edited", "read")}
 
 
 @pytest.mark.parametrize(
@@ -130,37 +114,6 @@ def test_an_error_of_an_earlier_stretch_comes_back_when_it_is_fixed(session: Ses
     (fact,) = extracted(session, unsolved=(before,)).facts.errors
     assert (fact.error, fact.fixed_by) == ("error: unused", "the same command passed later")
     assert combine(Facts(errors=(before,)), extracted(session, unsolved=(before,)).facts).errors == ()
-
-
-def test_a_failing_test_whose_exit_status_a_pipe_swallowed_is_an_error(session: Session) -> None:
-    output = "--- FAIL: TestPick (0.1s)\nFAIL\torchard\t0.2s"
-    session.bash("go test ./... 2>&1 | tail -5", output, 0)
-    assert [e.error for e in extracted(session).facts.errors] == ["--- FAIL: TestPick (0.1s)"]
-    session.tool("Edit", {"file_path": f"{BASE}/pick.go"})
-    session.bash("go test ./... 2>&1 | tail -5", "ok  \torchard\t0.2s", 0)
-    assert [e.fixed_by for e in extracted(session).facts.errors] == ["the same command passed later"]
-
-
-@pytest.mark.parametrize(
-    ("result", "failed"),
-    [
-        ("3 passed in 0.1s", False),
-        ("1 failed, 3 passed in 0.1s", True),
-        ("test result: ok. 3 passed; 0 failed; 0 ignored", False),
-        ("test result: FAILED. 3 passed; 1 failed", True),
-        ("Tests: 10 passed, 10 total", False),
-        ("--- FAIL: TestPick (0.1s)", True),
-    ],
-)
-def test_a_result_says_whether_a_test_failed(result: str, failed: bool) -> None:
-    assert says_failed(result) == failed
-
-
-def test_a_commit_is_taken_from_what_git_answered(session: Session) -> None:
-    session.bash("git add . && git commit -m 'Ripen pears'", "[main 1a2b3c4] Ripen pears\n 1 file changed")
-    session.bash("git log", "[main 9f9f9f9] not a commit")
-    facts = extracted(session).facts
-    assert [(c.commit, c.message) for c in facts.commits] == [("1a2b3c4", "Ripen pears")]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import pytest
 
 import ralf
 from contexts import as_read
-from ralf.errors import DamagedRouteFile
 from ralf.model import (
     ActiveWork,
     Decision,
@@ -18,10 +17,9 @@ from ralf.model import (
     RouteContext,
 )
 from ralf.route import filed, routefile
-from ralf.route.corrections import record_decision
 from ralf.text import tokens
-from storekit import records_of, route_file
-from test_hand_edits import edit, made as made, project as project, write
+from storekit import route_file
+from test_hand_edits import made as made, project as project
 
 WORDS = "some words of ordinary prose, which say nothing, but take up room in the file that holds them and more " * 2
 
@@ -37,15 +35,6 @@ def text_of(root: Path) -> str:
 
 
 # ---- facts ----
-
-
-@pytest.mark.parametrize(
-    ("mark", "line"), [("<!-- ralf:facts ends -->", 4), ("<!-- ralf:brief x1: y -->", 4), ("<!-- ralf:facts: z -->", 4)]
-)
-def test_half_a_part_is_damage_and_says_where(mark: str, line: int) -> None:
-    with pytest.raises(DamagedRouteFile, match=f"line {line}: .*ralf:") as caught:
-        read(f"---\n---\ntext\n{mark}\nmore\n")
-    assert caught.value.line == line
 
 
 @pytest.mark.parametrize("version", ["1.0.0", "1.1.0"])
@@ -86,27 +75,6 @@ def test_the_brief_in_a_file_has_a_bound_whatever_the_route_holds() -> None:
         work = ActiveWork(last_statement=statement, now=f"- {statement}")
         brief = filed.brief_of(RouteContext(goal=statement, active_work=work, decisions=decisions))
         assert tokens.estimate(brief) <= 700 + tokens.estimate(work.now)
-
-
-@pytest.mark.ci
-def test_lines_that_a_person_writes_into_our_part_become_notes(project: Path) -> None:
-    edit(project, "\n## Now\n", "\n## Now\n\nAsk Ann first.\n- DEC-001: no, ask Bob\n")
-    assert "Ask Ann first." in ralf.get_context("tide", root=project).body.before
-    record_decision("tide", "Round to a centimetre", root=project)
-    above, _, part = text_of(project).partition("\n---\n")[2].partition("<!-- ralf:brief ")
-    assert above == "\n(written under Now)\nAsk Ann first.\n- DEC-001: no, ask Bob\n\n"
-    assert "Ask Ann first." not in part
-    assert [record["kind"] for record in records_of(project, "tide")].count("edit") == 1
-    write(project)
-    assert text_of(project).count("Ask Ann first.") == 1
-
-
-def test_lines_of_our_part_that_a_person_deletes_come_back(project: Path) -> None:
-    now = ralf.get_context("tide", root=project).active_work.now
-    edit(project, now, now.partition("\n")[2])
-    record_decision("tide", "Round to a centimetre", root=project)
-    assert now in text_of(project)
-    assert "edit" not in [record["kind"] for record in records_of(project, "tide")]
 
 
 def test_words_that_a_person_replaces_everywhere_are_one_edit_and_no_note(project: Path) -> None:

@@ -6,7 +6,6 @@ import errno
 import hashlib
 import json
 import os
-import time
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -69,16 +68,6 @@ def child(code: str, folder: Path, *arguments: object) -> Any:
 
 
 # ---- the line ----
-
-
-def test_a_line_is_framed_as_the_format_says(store: FileStore, journal: Path) -> None:
-    store.append(STREAM, b'{"a":"\xc3\xa9"}', id="one", after=None)
-    checksum = hashlib.sha256(b'{"a":"\xc3\xa9"}').hexdigest()[:32]
-    begin = b'{"id":"one","length":10,"sha256":"%s"' % checksum.encode()
-    frame = hashlib.sha256(begin).hexdigest()[:16]
-    line = b'%s,"frame":"%s","record":{"a":"\xc3\xa9"}}\n' % (begin, frame.encode())
-    assert journal.read_bytes() == line
-    assert json.loads(line)["record"] == {"a": "\u00e9"}
 
 
 @pytest.mark.ci
@@ -182,13 +171,6 @@ def test_a_first_line_that_no_writer_has_made_is_damage_to_readers_and_writers(
         store.append(STREAM, record(2), id="id-2", after=tokens[-1])
 
 
-def test_reading_after_the_damage_goes_on_and_so_does_writing(store: FileStore, journal: Path) -> None:
-    tokens = filled(store, 5)
-    damaged(journal, 2, lambda line: line.replace(b'"n": 2', b'"n": 3'))
-    assert [entry.token for entry in store.read(STREAM, after=tokens[2])] == tokens[3:]
-    assert store.append(STREAM, record(5), id="id-5", after=tokens[-1])
-
-
 # ---- ids ----
 
 
@@ -212,51 +194,7 @@ def test_a_record_lands_once_under_its_id_whoever_asks_and_wherever_its_line_lie
 # ---- a writer that finds the journal as it has left it ----
 
 
-def test_writers_that_take_turns_see_each_other_s_records(store: FileStore) -> None:
-    other, head = next_process(store), None
-    for number in range(12):
-        for writer in (store, other):
-            before, head = head, writer.append(STREAM, record(number), id=f"{id(writer)}-{number}", after=head)
-            assert store.head(STREAM) == other.head(STREAM) == head
-            with pytest.raises(Conflict) as error:
-                writer.append(STREAM, record(number), id="late", after=before)
-            assert error.value.head == head
-    for number in range(12):
-        for writer in (store, other):
-            assert store.append(STREAM, b"{}", id=f"{id(writer)}-{number}", after="any") is not None
-    assert numbers(store) == [number for number in range(12) for _ in range(2)]
-
-
-def test_a_journal_that_was_rewritten_meanwhile_is_not_taken_for_the_one_that_was_left(store: FileStore) -> None:
-    tokens = filled(store, 3)
-    other = next_process(store)
-    for _ in range(4):  # so often that the file may have the number, the size and the time of before
-        other.replace(STREAM, lambda entry: entry.record[::-1])
-        with pytest.raises(Conflict) as error:
-            store.append(STREAM, record(3), id="new", after=tokens[-1])
-        assert error.value.head == other.head(STREAM)
-        tokens.append(store.append(STREAM, record(len(tokens)), id=f"id-{len(tokens)}", after=error.value.head))
-    assert [entry.token for entry in next_process(store).read(STREAM)][-1] == tokens[-1]
-
-
 # ---- processes side by side ----
-
-APPENDER = """
-for number in range(int(sys.argv[3])):
-    while True:
-        try:
-            store.append(STREAM, record(number), id=f"{sys.argv[2]}-{number}", after=store.head(STREAM))
-            break
-        except Conflict as conflict:
-            pass
-    print(number, flush=True)
-"""
-
-
-@pytest.mark.ci
-def test_processes_that_retry_the_same_record_land_it_once(store: FileStore, tmp_path: Path) -> None:
-    storekit.finished([child(APPENDER, tmp_path, "same", 10) for _ in range(4)])
-    assert numbers(store) == list(range(10))
 
 
 # ---- disks that are full or fail ----
@@ -413,13 +351,6 @@ def test_a_blob_that_is_not_what_was_put_is_damaged(
     with pytest.raises(DamagedBlob) as error:
         store.open_blob(digest)
     assert str(error.value).startswith(str(path))
-
-
-def test_putting_a_blob_again_makes_it_new_for_whoever_drops_old_ones(store: FileStore, tmp_path: Path) -> None:
-    path = blob_of(tmp_path, store.put_blob([b"words"]))
-    os.utime(path, (1, 1))
-    store.put_blob([b"words"])
-    assert path.stat().st_mtime > time.time() - 60
 
 
 def test_a_blob_that_is_there_is_durable_whoever_put_it(store: FileStore, monkeypatch: pytest.MonkeyPatch) -> None:

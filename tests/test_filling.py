@@ -47,15 +47,3 @@ def test_a_larger_budget_shows_everything_no_shorter(made, grants, most, more):
     for key, piece in small.items():
         assert large[key].level >= piece.level
         assert len(large[key].text) >= len(piece.text)
-
-
-def test_what_does_not_fit_is_shown_at_the_longest_length_that_does_and_ends_it():
-    made = {"p0": ((0, 0), ["a", "a b c", "a b c d e f g h"], []), "p1": ((0, 1), ["z"], [])}
-    found, is_whole = filled(made, [("p0", 2), ("p1", 0)], 5)
-    assert (found["p0"].text, found["p1"].text, is_whole) == ("a b c", "", False)
-
-
-def test_each_heading_stands_once_above_the_first_of_its_pieces():
-    made = {f"p{n}": ((n, 0), [f"text {n}"], [("head", "## Head")]) for n in range(2)}
-    found, _ = filled(made, [("p1", 0), ("p0", 0)], 50)
-    assert joined(found.values()) == "## Head\ntext 0\ntext 1"

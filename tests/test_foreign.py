@@ -22,7 +22,7 @@ from ralf.maintenance.verify import verify
 from ralf.model import Carried
 from ralf.project import Project
 from ralf.storage import git_files
-from storekit import V100, context_of, copied, route_file, write_session
+from storekit import V100, copied, route_file, write_session
 
 pytestmark = pytest.mark.ci
 
@@ -164,25 +164,6 @@ def test_a_cloned_route_is_shown_apart_and_nothing_of_it_speaks(
     shown = found.render()
     assert f"### {wording.LABEL}" in shown and f"- (import) goal: {GOAL}\n" in shown and THEIRS in shown
     assert [(row.route, row.foreign) for row in ralf.list_routes(root=clone)] == [(ROUTE, True)]
-
-
-@pytest.mark.parametrize("opts_in", [False, True])
-def test_a_route_that_was_there_before_the_user_opted_in_is_foreign_without_git(
-    theirs: Path, tmp_path: Path, opts_in: bool
-) -> None:
-    copy = tmp_path / "unpacked"
-    context_of(copy).joinpath("routes").mkdir(parents=True)
-    route_file(copy, ROUTE).write_bytes(route_file(theirs, ROUTE).read_bytes())
-    os.utime(route_file(copy, ROUTE), (1, 1))
-    if opts_in:
-        time.sleep(0.05)
-        ownership.init(Project(copy), share=False)
-    is_apart(copy)
-    before = route_file(copy, ROUTE).read_bytes()
-    ralf.record_decision(ROUTE, MINE, root=copy)
-    assert said(copy) == [MINE]
-    assert route_file(copy, ROUTE).read_bytes() == before
-    is_apart(copy)
 
 
 @pytest.mark.parametrize("shift", [-60.0, 3600.0, -1e9], ids=["from before", "with a time to come", "of an archive"])

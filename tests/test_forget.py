@@ -6,7 +6,6 @@ import json
 import shutil
 import unicodedata
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from kit.claude_log import ClaudeLog
 from ralf import project as projects, routing
 from ralf.checkpointing.section import Extractive, Segment, Summary
 from ralf.document import judging
-from ralf.errors import UsageError
 from ralf.maintenance.forget import _Forgetting, forget
 from ralf.maintenance.purge import Wording, remains
 from ralf.route import fold
@@ -94,23 +92,6 @@ def places(root: Path, *words: str) -> list[str]:
 # ---- a decision ----
 
 
-def test_the_words_of_a_decision_are_gone_from_every_file(root: Path) -> None:
-    assert len(places(root, WORDS)) >= 6
-    done = forget(ROUTE, label_of(root), root=root)
-    assert (done.done, done.left) == (True, ())
-    assert places(root, WORDS) == places(root, "he told it to nobody else") == []
-    verify(root)
-
-
-def test_a_dry_run_says_the_same_and_touches_nothing(root: Path) -> None:
-    before = storekit.kept_bytes(root)
-    label = label_of(root)
-    looked = forget(ROUTE, label, dry_run=True, root=root)
-    assert storekit.kept_bytes(root) == before
-    done = forget(ROUTE, label, root=root)
-    assert looked == replace(done, done=False)
-
-
 def test_what_was_said_around_it_is_kept_with_a_mark_in_its_place(root: Path) -> None:
     forget(ROUTE, label_of(root), root=root)
     (record,) = [record for record in records(root) if record.kind == "checkpoint"]
@@ -130,27 +111,7 @@ def test_a_forgotten_decision_that_a_summariser_lists_again_does_not_come_back(r
     assert text not in [item.decision for item in ralf.get_context(ROUTE, root=root).decisions]
 
 
-def test_earlier_words_of_a_decision_are_forgotten_with_the_present_ones(root: Path) -> None:
-    file, other = projects.find(root).route_file(ROUTE), "The key lies with the lighthouse keeper"
-    label = label_of(root)
-    file.write_text(file.read_text(encoding="utf-8").replace(WORDS, other), encoding="utf-8")
-    ralf.record_decision(ROUTE, "Never push to main", root=root)
-    forget(ROUTE, label, root=root)
-    assert places(root, WORDS) == places(root, other) == []
-
-
 # ---- a section ----
-
-
-def test_of_a_checkpoint_the_section_and_the_evidence_are_forgotten(root: Path) -> None:
-    forget("other", "cp-1", root=root)
-    context = ralf.get_context(ROUTE, root=root)
-    asked = "Please carry part 0 of the tide table over to the new reader, and keep the old columns."
-    assert places(root, asked) == []
-    other = ralf.get_context("other", root=root)
-    assert other.body.sections[0].title == MARK
-    assert context.checkpoint_count == other.checkpoint_count == 1
-    verify(root)
 
 
 def test_evidence_that_another_route_needs_stays_without_the_words(root: Path) -> None:
@@ -169,12 +130,6 @@ def test_a_text_is_forgotten_in_every_route(root: Path) -> None:
     assert places(root, "third stone") == []
     assert records(root, "other")[-1].payload["ids"] == []
     verify(root)
-
-
-@pytest.mark.parametrize("text", ["", " ", "abc", "a b c", "****----"])
-def test_a_text_that_stands_everywhere_is_refused(root: Path, text: str) -> None:
-    with pytest.raises(UsageError, match="at least 4 letters"):
-        forget(ROUTE, text=text, root=root)
 
 
 # ---- again, and what is not there ----

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import inspect
-import pickle
 from typing import Any
 
 import pytest
@@ -28,7 +27,6 @@ def pair(made_by: Any) -> Any:
 
 
 Ours, Theirs = pair(frozen), pair(dataclasses)
-BOTH = pytest.mark.parametrize("made", [Ours, Theirs])
 
 
 def behaviour(cls: Any) -> list[object]:
@@ -45,23 +43,3 @@ def behaviour(cls: Any) -> list[object]:
 
 def test_a_class_made_quickly_behaves_as_one_of_the_standard_library() -> None:
     assert list(map(str, behaviour(Ours))) == list(map(str, behaviour(Theirs)))
-
-
-@BOTH
-def test_its_values_cannot_be_changed(made: Any) -> None:
-    value = made(1)
-    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'first'"):
-        value.first = 2
-    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot delete field 'first'"):
-        del value.first
-    with pytest.raises(TypeError):
-        made()
-    with pytest.raises(TypeError):
-        made(1, (), {}, 4)
-
-
-def test_values_survive_pickling() -> None:
-    from ralf.model import PathFact
-
-    fact = PathFact("a.py", did={"read": 2})
-    assert pickle.loads(pickle.dumps(fact)) == fact  # noqa: S301 - its own

@@ -129,18 +129,6 @@ def test_an_edit_made_on_an_older_revision_is_merged(project: Path, kind: str) -
 
 
 @pytest.mark.ci
-def test_a_decision_added_by_hand_under_a_label_taken_meanwhile_gets_another(project: Path) -> None:
-    opened = route_file(project, "tide").read_bytes()
-    given = ralf.record_decision("tide", "Decided meanwhile", root=project).id
-    route_file(project, "tide").write_bytes(opened)
-    edit(project, "\ndecisions:\n", f'\ndecisions:\n  - {{id: "{given}", decision: "By hand"}}\n')
-    ralf.record_decision("tide", "One more", root=project)
-    labels = {d.decision: d.id for d in rebuilt(project).decisions}
-    assert labels["Decided meanwhile"] == given
-    assert len({labels["By hand"], given, labels["One more"]}) == 3
-
-
-@pytest.mark.ci
 @pytest.mark.parametrize("kind", EDITS)
 def test_an_edit_whose_writer_died_before_it_wrote_the_file_is_taken_in_once(project: Path, kind: str) -> None:
     """The record is in the journal; the file is still the one that the person saved."""
@@ -201,20 +189,6 @@ def test_an_edit_that_was_undone_before_any_file_showed_it_stays_undone(project:
 
 
 @pytest.mark.ci
-def test_an_editor_with_an_already_merged_file_does_not_bring_back_what_was_undone(project: Path) -> None:
-    """An editor that does not load the file anew has all in it that was saved from there before."""
-    edit(project, "\ndecisions:", "\nfirst: true\ndecisions:")
-    stale = route_file(project, "tide").read_text()
-    ralf.record_decision("tide", "Go on", root=project)
-    revert("tide", "r1", root=project)
-    assert "first" not in ralf.get_context("tide", root=project).extra
-    route_file(project, "tide").write_text(stale.replace("\ndecisions:", "\nsecond: true\ndecisions:"))
-    assert ralf.get_context("tide", root=project).extra.keys() & {"first", "second"} == {"second"}
-    ralf.record_decision("tide", "Carry on", root=project)
-    assert ralf.get_context("tide", root=project).extra.keys() & {"first", "second"} == {"second"}
-
-
-@pytest.mark.ci
 @pytest.mark.parametrize("place", ["above", "below"])
 def test_a_decision_copied_with_its_label_and_changed_is_a_new_one(project: Path, place: str) -> None:
     block = _block(project, "Keep the old columns")
@@ -227,26 +201,6 @@ def test_a_decision_copied_with_its_label_and_changed_is_a_new_one(project: Path
     made = found["Rename the new columns"]
     assert (made.id != label, made.status, made.origin, made.source) == (True, "active", "human-edit", None)
     assert len({item.id for item in found.values()}) == len(found)
-
-
-@pytest.mark.ci
-def test_an_untouched_older_render_copied_back_is_no_edit(project: Path) -> None:
-    old = route_file(project, "tide").read_bytes()
-    write(project)
-    ralf.record_decision("tide", "Since then", root=project)
-    newest = route_file(project, "tide").read_bytes()
-    records = len(records_of(project, "tide"))
-    for cache in (True, False):
-        route_file(project, "tide").write_bytes(old)
-        if not cache:
-            shutil.rmtree(context_of(project) / "cache")
-        context = ralf.get_context("tide", root=project)
-        assert _said("Since then")(context)
-        assert context.checkpoint_count == 3
-        assert ralf.list_routes(root=project)[0].checkpoint_count == 3 if cache else True
-        assert ralf.checkpoint("tide", project / "session.jsonl", root=project).checkpoints == ()
-        assert route_file(project, "tide").read_bytes() == newest
-        assert len(records_of(project, "tide")) == records
 
 
 LAYOUT: dict[str, tuple[str, str]] = {

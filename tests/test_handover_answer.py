@@ -10,8 +10,6 @@ from ralf.model.entries import Message, Said
 from ralf.model.handover import Carried, HandOver, Kept
 from ralf.talk.answer import (
     FORM,
-    MOST_ANSWER,
-    BadAnswer,
     Ending,
     answer_of,
     carry,
@@ -49,21 +47,6 @@ def test_the_last_complete_object_is_the_answer(text):
     assert answer_of(last_object(text)).moment.now == "half done"
 
 
-@pytest.mark.parametrize("wrong", [{"now": ["x"]}, {"open": "x"}, {"decisions": ["x"]}, {"avoid": [{"line": "7"}]}])
-def test_a_value_of_another_type_is_worth_another_try(wrong):
-    with pytest.raises(BadAnswer, match="is no"):
-        answer_of(empty(**wrong))
-
-
-def test_of_what_is_too_long_the_ends_of_lists_are_left_out_and_counted():
-    answer = answer_of(empty(open=[f"question {n}" for n in range(15)]))
-    assert answer.moment.left_out == ("3 open",)
-    long = [{"text": f"{n} " + "y" * 490, "rejected": [f"{m}" + "z" * 480 for m in range(9)]} for n in range(8)]
-    answer = answer_of(empty(decisions=long, facts=[f"{n}" + "x" * 480 for n in range(12)], avoid=[{"what": "stash"}]))
-    assert sum(len(one.text) + sum(map(len, one.rejected)) for one in answer.kept) <= MOST_ANSWER
-    assert [one.split()[1] for one in answer.moment.left_out] == ["facts"]
-
-
 def test_the_schema_is_closed_requires_every_key_and_fits_the_form():
     made = schema()
     Draft202012Validator(made).validate(json.loads(json.dumps(FORM)))
@@ -98,12 +81,6 @@ def test_the_message_in_which_the_words_stand_tells_who_decided():
         ("", "", 999),
     ]
     assert {(one.author, one.model) for one in kept} == {("model", "haiku")}
-
-
-def test_a_name_that_is_not_in_the_record_marks_its_text_and_deletes_nothing():
-    handover, kept = check(empty(now="The merge.py is half done. It works.", open=["Does `load_all` hold?"]))
-    assert (handover.now, handover.marks) == ("The merge.py is half done. It works.", ())
-    assert [(one.text, one.marks) for one in kept] == [("Does `load_all` hold?", ("load_all",))]
 
 
 # ---- carrying on ----
@@ -159,16 +136,3 @@ def test_a_model_ends_an_agents_entry_by_later_words_of_the_person_alone(entry, 
     assert (after.kept[-1].ended is not None) is ends
     questions = [one.text for one in after.current("open")]
     assert questions == ([] if ends else ["the model holds DEC-001 for ended: given up"])
-
-
-def test_what_is_lasting_is_offered_if_the_person_said_it_or_the_record_proves_its_names():
-    entries = [
-        kept("lasting", "Log through logging", words="never print", by="person"),
-        kept("lasting", "`make all` needs a clean tree"),
-        kept("lasting", "`make none` fails", marks=("make none",)),
-        kept("lasting", "The person is impatient"),
-    ]
-    once = carry(Carried(), handover(), entries)
-    assert [one.text for one in once.offers] == ["Log through logging", "`make all` needs a clean tree"]
-    assert once.kept == ()
-    assert carry(once, handover(), entries).offers == once.offers

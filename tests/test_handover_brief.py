@@ -65,14 +65,6 @@ def test_reading_leaves_a_hand_over_fresh_and_a_message_an_edit_or_a_check_makes
 # ---- the layout ----
 
 
-def test_a_models_hand_over_is_shown_in_the_fixed_order():
-    text = text_of(MODELS)
-    heads = [line for line in text.splitlines() if line.endswith(":") and not line.startswith("-")]
-    assert heads == ["Now:", "Why:", "Next:", "Open:", "Decided:", "Avoid:", "Done:", "Facts:"]
-    assert text.startswith("### Hand-over, by model haiku 2026-03-09 08:45\nNow:\nThe merge works.")
-    assert "answered" not in text
-
-
 def test_an_agents_hand_over_is_shown_as_it_was_written_with_the_older_entries_behind_its_own():
     lines = ["## Стоит так", "почти готово", "## Open", "- who?", "## Now", "```", "# make", "```"]
     written = "\n".join([*lines, "## Next", "1. first", "2. second"])
@@ -115,14 +107,6 @@ def test_the_budget_is_given_in_one_order_and_rejected_options_come_last():
     assert found.pieces[key].levels[level].endswith("Not: in #90; never")
 
 
-def test_an_entry_is_shown_whole_or_not_at_all():
-    every = set(text_of(MODELS).splitlines()) | {
-        levels for p in shown(MODELS, FRESH).pieces.values() for levels in p.levels
-    }
-    for tokens in range(20, 300, 20):
-        assert set(text_of(MODELS, tokens=tokens).splitlines()) <= every
-
-
 def record(count):
     pieces = {"last": Piece((3, 0), ["the last message " * 12]), "status": Piece((3, 1), ["being worked on " * 4])}
     pieces |= {f"turn-{n}": Piece((6, n), [f"message {n} " * 12, f"message {n} " * 30]) for n in range(count)}
@@ -153,31 +137,6 @@ def test_a_larger_budget_never_shows_less_and_neither_leaves_room_unused(after):
 
 
 # ---- in the route file ----
-
-AGENTS = carry(
-    MODELS,
-    *read(
-        "Vorweg.\n\n## Now\nhalf `x`\n- one\n## Risiko\nhoch\n## Decided\n- Fäden\n  not: asyncio",
-        author="agent",
-        at=AT,
-    ),
-)
-
-
-@pytest.mark.parametrize("carried", [MODELS, AGENTS, Carried(), Carried(None, MODELS.kept)])
-def test_a_section_that_nobody_edited_is_what_it_was(carried):
-    text, _ = section(carried)
-    again = parse(text, carried)
-    assert sorted(one.id for one in again.kept) == sorted(one.id for one in carried.kept if one.ended is None)
-    assert set(again.kept) <= set(carried.kept)
-    if carried.last is not None:
-        assert again.last is not None
-        assert (again.last.now, again.last.why, again.last.next) == (
-            carried.last.now,
-            carried.last.why,
-            carried.last.next,
-        )
-        assert section(again)[0] == text
 
 
 def test_a_changed_a_new_and_a_removed_bullet_are_seen_and_are_the_files():

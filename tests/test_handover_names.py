@@ -65,17 +65,3 @@ def test_words_are_found_by_letters_and_digits_in_the_message_nearest_to_the_lin
     agents = quotes.find("cap the pause at 30 s", 30)
     assert agents is not None
     assert isinstance(agents[1], Said)
-
-
-def test_words_are_found_in_scripts_without_spaces_and_in_cyrillic():
-    quotes = Quotes(ENTRIES)
-    assert [found and found[0] for found in (quotes.find("不要用asyncio", 1), quotes.find("обрежь паузу", 1))] == [
-        "不要用asyncio",
-        "Обрежь паузу",
-    ]
-
-
-def test_where_words_are_not_found_the_persons_message_at_the_line_is_there():
-    quotes = Quotes(ENTRIES)
-    assert quotes.beside(10) == "Fine, own code then. Don't use tenacity."
-    assert (quotes.beside(20), quotes.beside(11)) == ("", "")

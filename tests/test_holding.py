@@ -74,17 +74,6 @@ def test_a_second_route_refuses_a_session_without_a_terminal_unless_again_is_giv
     assert cli("route", "--json").json()["route"] == "api"  # the session goes on with its own
 
 
-def test_a_route_that_was_chosen_for_the_session_takes_what_the_one_before_has_not(root: Path, cli: Run) -> None:
-    assert cli("checkpoint", "api").status == 0
-    routing.use(Project(root), "next", session="s-1")
-    assert cli("checkpoint").lines == ["next: nothing new"]
-    (log,) = root.parent.glob(".claude/projects/*/*.jsonl")
-    storekit.grow(log, 400, 60)
-    assert cli("checkpoint", "next").status == 0
-    ((_, start, _),) = storekit.checkpoints_of(root, "next")
-    assert start == storekit.checkpoints_of(root, "api")[0][2]
-
-
 @pytest.mark.ci
 def test_route_use_counts_in_every_command_that_takes_a_route(root: Path, cli: Run) -> None:
     ralf.record_decision("api", "Keep the old columns", root=root)

@@ -9,7 +9,6 @@ import pytest
 
 import ralf
 import storekit
-from ralf.errors import DamagedRouteFile
 from ralf.project import Project
 from ralf.route.history import context_at
 from ralf.storage import journal
@@ -39,34 +38,7 @@ def test_reading_writes_nothing_but_the_cache(made: Path, tmp_path: Path) -> Non
         assert kept_bytes(tmp_path / "p") == before
 
 
-def test_a_damaged_file_is_served_from_the_journal_and_says_so(made: Path, tmp_path: Path) -> None:
-    storekit.copied(made, tmp_path / "p")
-    path = route_file(tmp_path / "p", "tide")
-    path.write_text("rubbish")
-    context = ralf.get_context("tide", root=tmp_path / "p")
-    assert context == ralf.get_context("tide", root=made)
-    assert str(path) in context.warnings[0]
-    assert "line 1" in context.warnings[0]
-
-
-def test_a_damaged_file_without_a_journal_raises(tmp_path: Path) -> None:
-    path = route_file(tmp_path, "tide")
-    path.parent.mkdir(parents=True)
-    path.write_text("rubbish")
-    with pytest.raises(DamagedRouteFile) as raised:
-        ralf.get_context("tide", root=tmp_path)
-    assert (raised.value.line, raised.value.exit_status) == (1, 4)
-    assert str(raised.value).startswith(f"{path}: line 1: ")
-
-
 # ---- the list ----
-
-
-def test_the_list_has_every_route_the_newest_checkpoint_first(made: Path, tmp_path: Path) -> None:
-    storekit.copied(made, tmp_path / "p")
-    for name in ("b", "a"):
-        ralf.record_decision(name, "Go on", root=tmp_path / "p")
-    assert [summary.route for summary in ralf.list_routes(root=tmp_path / "p")] == ["tide", "a", "b"]
 
 
 def test_a_line_of_the_list_says_what_the_context_says(made: Path, tmp_path: Path) -> None:

@@ -53,14 +53,6 @@ def test_what_was_taken_back_into_the_input_field_is_never_the_last_message(form
     assert 'typed and taken back, not sent in this record: "drop it all"' in text
 
 
-def test_a_message_with_a_refusal_shows_the_call_and_the_words():
-    session = Session().typed("go").ran("git stash", "refused", id="c7")
-    session.typed("Leave it alone, compare with git show.", "refused", call="c7")
-    text = brief(session)
-    assert "(after refusing Bash `git stash`)\n> Leave it alone" in text
-    assert "[refusing Bash `git stash`]" in section(brief(session.typed("ok, go on")), "The talk")
-
-
 def test_an_interrupted_order_does_not_look_carried_out():
     session = Session().typed("commit this").mark("interrupted").typed("wait, the name is wrong: it is called Sync")
     text = brief(session.said("Renamed."))
@@ -69,13 +61,6 @@ def test_an_interrupted_order_does_not_look_carried_out():
     assert "interrupting" not in section(brief(session.typed("And now the docs of it, please.")), "The talk")
     last = brief(Session().typed("commit this").mark("interrupted"))
     assert "Interrupted by the person after 0 calls." in last
-
-
-def test_a_question_of_a_tool_stands_with_its_answer():
-    asked = "Which time zone should the log use?"
-    session = Session().typed("go").step("question", "AskUserQuestion", asked).typed("UTC", "answer", about=asked)
-    assert f"- it answers: asked: {asked}" in brief(session)
-    assert f'"UTC" [asked: {asked}]' in brief(session.typed("and the docs in English, please, all of them"))
 
 
 def test_an_order_that_somebody_wrote_is_no_paste_however_long_it_is():
@@ -89,14 +74,6 @@ def test_an_order_that_somebody_wrote_is_no_paste_however_long_it_is():
     assert brief(session, 2_500).count("keep the harbour") > 40
 
 
-def test_a_prompt_of_a_loop_is_shown_once_with_how_often_it_was_sent():
-    session = Session()
-    for _ in range(14):
-        session.typed("Read PLAN.md, do its next open step, run all the tests, and commit the result.").said("done")
-    assert "(sent 14 times)" in brief(session)
-    assert brief(session).count("Read PLAN.md") == 1
-
-
 # ---- the state and what was done since ----
 
 
@@ -106,24 +83,6 @@ def test_a_list_with_all_its_items_done_is_never_in_progress():
     text = brief(session.said("A monoid."))
     assert "all 3 done" in text
     assert "in progress" not in text and "step" not in section(text, "Next").lower()
-
-
-def test_what_comes_next_is_told_by_the_record_alone():
-    session = Session().mark("branch", "main").typed("go").said("Next I will rewrite everything.").edited("src/a.py")
-    session.ran("pytest", "failed", status=1, checks=("pytest",), lines=("E assert 1 == 2",))
-    assert section(brief(session), "Next").strip() == "- a check failed (08:05); 1 file not committed by the agent"
-
-
-def test_an_approved_plan_is_shown_in_the_place_of_the_approval():
-    plan = "# Plan\n" + "\n".join(f"{n}. Step {n} of the work" for n in range(1, 9))
-    text = brief(Session().typed("(plan approved)", "plan", about=plan).edited("a.py"))
-    assert "(a plan that was approved)\n> # Plan\n> 1. Step 1 of the work" in text and "> 8. Step 8" in text
-
-
-def test_a_failure_stays_until_the_check_passes():
-    session = Session().typed("go").ran("pytest", "failed", status=1, checks=("pytest",), lines=("E assert 1 == 2",))
-    assert "E assert 1 == 2" in brief(session)
-    assert "FAILED" not in brief(session.ran("pytest", checks=("pytest",), lines=("3 passed",)))
 
 
 # ---- the talk ----
@@ -139,21 +98,6 @@ def test_the_talk_has_every_message_with_what_it_did_and_the_closing_words():
         "  did: edited src/a.py",
         "  → The parser is in place.",
     ]
-
-
-def test_what_was_taken_back_is_one_line_and_nowhere_else():
-    session = Session().typed("go", id="u1").typed("never use sqlite", id="u2", parent="p").edited("db.py")
-    session.said("No sqlite, then.").typed("use sqlite after all, it is good enough for us", id="u3", parent="p")
-    text = brief(session)
-    assert text.count("never use sqlite") == 1 and "No sqlite" not in text
-    assert "(it had edited db.py; whether that was restored is not recorded)" in section(text, "Taken back")
-
-
-def test_words_of_others_make_no_heading_of_the_brief():
-    session = Session().typed("# Not a heading\n## nor this").said("# Mine\n\n---\ntext").typed("### and this\n\nok?")
-    headings = [line for line in brief(session.said("## said\n\n# last")).splitlines() if line.startswith("#")]
-    assert all(line.startswith(("# Context of ", "### ")) for line in headings)
-    assert "### and this" not in headings
 
 
 def test_a_brief_says_at_their_place_how_many_messages_are_missing():

@@ -13,13 +13,11 @@ import pytest
 
 import ralf
 import storekit
-from clients.model import LIES
 from ralf.checkpointing.section import Extractive
 from ralf.config.local_config import Cap
 from ralf.errors import UsageError
 from ralf.model import Carried, Checkpoint, Decision, Kept, RouteContext
 from ralf.project import Project
-from ralf.refining import refine as refining
 from ralf.refining.command import Command
 from ralf.refining.refine import Refinement, due, refine, tokens_since
 from ralf.route.fold import owed
@@ -112,16 +110,6 @@ def test_a_good_model_hands_over_the_moment_and_entries_and_the_rest_stays(proje
     assert chosen.decision in brief
 
 
-def test_a_name_that_the_record_does_not_have_is_marked_and_the_rest_is_believed(project: Path) -> None:
-    outcome = ask(project, model("lying"))
-    after = context_of(project)
-    assert outcome.failure == ""
-    assert all(lie in outcome.text for lie in LIES)
-    assert after.handover.last is not None and after.handover.last.marks == (LIES[2],)
-    assert next(item for item in after.decisions if LIES[1] in item.decision).not_found == (LIES[1],)
-    assert f"(not found in the record: {LIES[0]})" in after.render()
-
-
 def test_a_model_ends_what_a_model_wrote_and_nobody_elses(project: Path) -> None:
     ask(project, answering(open=["Which batch size?"], decisions=[deciding("Use one size")]))
     mine = ralf.record_decision("tide", "Keep the old columns for ever", root=project, origin="user")
@@ -137,14 +125,6 @@ def test_a_model_ends_what_a_model_wrote_and_nobody_elses(project: Path) -> None
         f"the model holds {mine.id} for ended: no"
     ]
     assert entries(project)["OPEN-002"].author == "model"
-
-
-def test_a_decision_that_a_person_dropped_is_not_decided_again_by_a_model(project: Path) -> None:
-    ask(project, answering(decisions=[deciding("Use one size")]))
-    known = next(item for item in by_label(project).values() if item.decision == "Use one size")
-    ralf.api.drop("tide", known.id, root=project)
-    ask(project, answering(now="x is read", decisions=[deciding("Use one size")]))
-    assert [item.status for item in by_label(project).values() if item.decision == "Use one size"] == ["dropped"]
 
 
 def test_the_next_model_is_shown_what_the_last_one_handed_over_word_for_word(tmp_path: Path) -> None:
@@ -235,25 +215,6 @@ def test_after_a_failure_the_next_call_is_about_both_segments_and_after_a_refusa
         assert owed(grown(root)) == ("cp-002",)
 
 
-def test_a_spent_cap_is_a_reason_of_its_own_and_costs_nothing(project: Path) -> None:
-    ask(project, model("dead"))
-    outcome = ask(project, model("good"), cap=Cap(tokens=10))
-    assert outcome.failure and not outcome.input_tokens
-    spend = context_of(project).context_checkpoint.spend
-    assert (spend.calls, len(spend.failed)) == (1, 1)
-
-
-def test_a_segment_in_which_nothing_was_said_or_done_costs_no_call_and_no_record(tmp_path: Path) -> None:
-    turn = {"role": "assistant", "content": [{"type": "text", "text": "I look around."}]}
-    line = {"type": "assistant", "sessionId": "s", "uuid": "u", "cwd": "/x", "message": turn}
-    (tmp_path / "session.jsonl").write_text(json.dumps(line) + "\n")
-    ralf.checkpoint("tide", tmp_path / "session.jsonl", root=tmp_path)
-    outcome = ask(tmp_path, model("good", str(tmp_path / "seen")))
-    assert (outcome.failure, outcome.input_tokens) == (refining.NOTHING, 0)
-    assert not (tmp_path / "seen").exists()
-    assert [record["kind"] for record in records_of(tmp_path, "tide")] == ["checkpoint"]
-
-
 # ---- when one is asked ----
 
 
@@ -297,17 +258,6 @@ def test_no_model_is_asked_within_10000_tokens_of_a_hand_over_by_the_agent_or_th
 
 
 # ---- the route has moved on meanwhile ----
-
-
-def running(project: Path, code: str) -> str:
-    tree = f"import sys; sys.path.insert(0, {str(storekit.SOURCE / 'context')!r})\nimport ralf\n"
-    return f"{tree}root = {str(project)!r}\n{code}"
-
-
-def test_the_routes_lock_is_free_while_the_model_runs(project: Path) -> None:
-    write = "ralf.record_decision('tide', 'Written while the model ran', root=root)"
-    assert ask(project, answering(running(project, write), now="Half is read.")).failure == ""
-    assert "Written while the model ran" in [item.decision for item in context_of(project).decisions]
 
 
 # ---- what the records come to ----

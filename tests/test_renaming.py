@@ -13,7 +13,6 @@ from unittest.mock import patch
 import pytest
 
 import forks
-import moveskit
 import ralf
 import storekit
 from examples import step
@@ -92,13 +91,6 @@ def test_a_name_that_is_taken_refused_or_the_same_changes_nothing(made: Path) ->
         rename_route("none", "some", root=made)
     assert all(path.read_bytes() == content for path, content in kept.items())
     assert [one.new for one in routing.moves_of(projects.find(made))] == ["doors"]
-
-
-def test_an_edit_that_waits_in_the_file_goes_along(made: Path) -> None:
-    path = route_file(made, "tide")
-    path.write_text(path.read_text().replace('decision: "Use SQLite"', 'decision: "Use DuckDB"'))
-    rename_route("tide", "tables", root=made)
-    assert said(made, "tables")[-1] == "Use DuckDB"
 
 
 def test_a_route_that_holds_what_somebody_else_wrote_is_refused(
@@ -216,34 +208,9 @@ def test_records_of_another_store_move_no_route(made: Path) -> None:
     assert {path: content for path, content in kept(made).items() if "moved" not in path} == whole
 
 
-def begin(root: Path, old: str, new: str) -> None:
-    """Leave what a process leaves that is killed when the journal has its new name."""
-    moveskit.told(root, old, new)
-    store = projects.find(root).store.inner
-    assert isinstance(store, FileStore)
-    store.rename(f"routes/{old}", f"routes/{new}")
-
-
 def kept(root: Path) -> dict[str, bytes]:
     """Journals and route files."""
     return {name: content for name, content in storekit.kept_bytes(root).items() if name.endswith(("jsonl", ".md"))}
-
-
-def test_a_route_whose_rename_was_killed_is_forgotten_whole(made: Path) -> None:
-    begin(made, "tide", "tables")
-    assert ralf.api.forget_route("tide", root=made).left == ()
-    assert names(made) == ["gates"]
-    assert not route_file(made, "tide").exists()
-
-
-def test_an_edit_that_was_saved_after_a_kill_is_in_the_route_that_it_was_completed_to(made: Path) -> None:
-    begin(made, "tide", "tables")
-    path = route_file(made, "tide")
-    path.write_text(path.read_text().replace('decision: "Use SQLite"', 'decision: "Use DuckDB"'))
-    repair(root=made)
-    assert sorted(names(made)) == ["gates", "tables"]
-    assert "Use DuckDB" in said(made, "tables")
-    assert not list(path.parent.glob("*.displaced-*"))
 
 
 def test_a_checkpoint_that_is_under_way_when_default_is_renamed_takes_nothing_twice(tmp_path: Path) -> None:

@@ -4,22 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ralf.model.entries import GitFact
 from recordkit import BASE, Session, facts
-
-STATUS = """On branch rows
-Your branch is up to date with 'origin/rows'.
-
-Changes to be committed:
-  (use "git restore --staged <file>..." to unstage)
-\tmodified:   src/valve.py
-\trenamed:    old.md -> docs/new.md
-
-Untracked files:
-  (use "git add <file>..." to include in what will be committed)
-\tnotes/
-
-"""
 
 REJECTED = """To github.com:a/b.git
  ! [rejected]        rows -> rows (fetch first)
@@ -78,20 +63,6 @@ def test_a_commit_of_another_repository_does_not_count(command: str) -> None:
     assert ran(command, "[rows 64274e0f] x") == []
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "cd src && git commit -m x",
-        "cd src && cd .. && git commit -m x",
-        "git -C . commit -m x",
-        f"cd {BASE} && git commit -m x",
-        "git init && git commit -m x",
-    ],
-)
-def test_a_folder_of_the_project_is_the_project(command: str) -> None:
-    assert ("commit", "64274e0f", "x") in ran(command, "[rows 64274e0f] x")
-
-
 # ---- tips ----
 
 
@@ -109,15 +80,6 @@ def test_the_newest_commit_is_told_where_git_shows_it(command: str, output: str,
 
 
 # ---- pushes and pull requests ----
-
-
-def test_a_push_tells_the_new_tip_and_its_branch() -> None:
-    shown = "To x\n   1111111..64274e0f  rows -> rows"
-    assert ran("git push", shown) == [("push", "64274e0f", "rows")]
-    assert ran("git push 2>&1 | tail -1", shown) == [("push", "64274e0f", "rows")]
-    assert ran("git push -u origin rows", " * [new branch]      rows -> rows") == [("push", "rows")]
-    fetched = "   2222222..3333333  rows -> origin/rows\n"
-    assert ran("git pull --rebase && git push", fetched + shown)[-1] == ("push", "64274e0f", "rows")
 
 
 @pytest.mark.parametrize(
@@ -168,17 +130,6 @@ def test_the_branch_is_told_by_status_switch_and_checkout(command: str, output: 
     assert ("branch", branch) in ran(command, output)
 
 
-def test_a_status_lists_what_is_not_committed() -> None:
-    listed = [("clean",), ("changed", "src/valve.py"), ("changed", "docs/new.md"), ("changed", "notes/")]
-    assert ran("git status", STATUS) == [("branch", "rows"), *listed]
-    assert ran("git status --short", "M  src/valve.py\nR  old.md -> docs/new.md\n?? notes/") == listed
-    assert ran("cd src && git status -s", " M valve.py\n?? ../notes/") == [*listed[:2], listed[3]]
-    assert ran("cd src && git status --porcelain", " M src/valve.py") == listed[:2]
-    assert ran("git status --short && git diff", " M a.py\ndiff --git a/a.py b/a.py\n   return x")[1:] == [
-        ("changed", "a.py")
-    ]
-
-
 @pytest.mark.parametrize(
     ("command", "found"),
     [
@@ -193,17 +144,6 @@ def test_a_status_lists_what_is_not_committed() -> None:
 )
 def test_what_takes_changes_back_says_which(command: str, found: list[tuple[str, ...]]) -> None:
     assert ran(command) == found
-
-
-def test_a_merge_with_conflicts_is_a_state_and_no_failure() -> None:
-    conflict = "CONFLICT (content): Merge conflict in a.py\nAutomatic merge failed; fix conflicts and then commit."
-    session = Session()
-    session.bash("git merge main && pytest", conflict, 1)
-    [step] = session.steps
-    assert (step.outcome, step.checks, step.git) == ("ok", (), (GitFact("merging", "merge or rebase"),))
-    assert ran("git status", "interactive rebase in progress; onto 1\nYou have unmerged paths.")[-1][0] == "merging"
-    assert ran("git stash pop", conflict, 1) == []
-    assert ran("git merge --abort") == [("moved",)]
 
 
 # ---- what is not shown, and what is not there ----

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import ralf
-from ralf.errors import DamagedJournal, DamagedRouteFile, UsageError
-from ralf.maintenance.evidence import drop_evidence
+from ralf.errors import DamagedJournal
 from ralf.project import Project
 from ralf.storage import registry
 from storekit import cache_of, grow, write_session
@@ -65,39 +62,6 @@ def test_a_cache_file_that_is_a_link_is_not_written_through(tmp_path: Path, name
     assert ralf.get_context("r", root=tmp_path).checkpoint_count == 2
 
 
-@pytest.mark.parametrize("part", ["routes", "routes/archive", "journal", "blobs", "cache", "cache/chosen"])
-def test_a_folder_of_the_store_that_is_a_link_is_refused(tmp_path: Path, part: str) -> None:
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    (elsewhere / "search-notes.txt").write_text("mine")
-    link = store(tmp_path) / part
-    link.parent.mkdir(parents=True)
-    link.symlink_to(elsewhere)
-    write_session(tmp_path / "session.jsonl", 500)
-    writing: list[Callable[[], object]] = [
-        lambda: ralf.record_decision("r", "x", root=tmp_path),
-        lambda: ralf.checkpoint("r", tmp_path / "session.jsonl", root=tmp_path),
-        lambda: drop_evidence("1d", remove=True, root=tmp_path),
-    ]
-    for write in writing:
-        with pytest.raises(UsageError, match="is a symbolic link"):
-            write()
-    assert [path.name for path in elsewhere.iterdir()] == ["search-notes.txt"]
-
-
-def test_nothing_is_put_or_removed_through_a_link_among_the_blobs(tmp_path: Path) -> None:
-    elsewhere, digest = tmp_path / "elsewhere", hashlib.sha256(b"words").hexdigest()
-    elsewhere.mkdir()
-    theirs = elsewhere / (digest[:2] + "0" * 62)
-    theirs.write_text("theirs")
-    (store(tmp_path) / "blobs").mkdir(parents=True)
-    (store(tmp_path) / "blobs" / digest[:2]).symlink_to(elsewhere)
-    with pytest.raises(UsageError, match="is a symbolic link"):
-        Project(tmp_path).store.put_blob([b"words"])
-    assert drop_evidence("1d", remove=True, now=time.time() + 3_600, root=tmp_path).dropped == ()
-    assert list(elsewhere.iterdir()) == [theirs]
-
-
 @pytest.mark.ci
 @pytest.mark.parametrize("lay", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")], ids=["a pipe", "a device"])
 def test_a_pipe_or_a_device_in_place_of_a_cache_is_as_good_as_none(
@@ -126,25 +90,6 @@ def test_a_pipe_or_a_folder_in_place_of_a_journal_is_damage_and_hangs_nobody(
     for call in (ralf.get_context, lambda route, root: ralf.record_decision(route, "y", root=root)):
         with pytest.raises(DamagedJournal):
             call("r", root=tmp_path)
-
-
-def test_a_pipe_or_a_device_in_place_of_a_route_file_hangs_nobody(tmp_path: Path) -> None:
-    ralf.record_decision("good", "x", root=tmp_path)
-    routes = store(tmp_path) / "routes"
-    os.mkfifo(routes / "pipe.md")
-    (routes / "zero.md").symlink_to("/dev/zero")
-    listed = {summary.route: summary.damage for summary in ralf.list_routes(root=tmp_path)}
-    assert (listed["good"], bool(listed["pipe"]), bool(listed["zero"])) == ("", True, True)
-    with pytest.raises(DamagedRouteFile):
-        ralf.get_context("pipe", root=tmp_path)
-
-
-def test_one_damaged_journal_does_not_take_the_search_from_the_others(tmp_path: Path) -> None:
-    ralf.record_decision("good", "Use elastic tabstops", root=tmp_path)
-    ralf.record_decision("bad", "Use tabs", root=tmp_path)
-    journal = store(tmp_path) / "journal" / "routes" / "bad.jsonl"
-    journal.write_bytes(journal.read_bytes().replace(b"Use tabs", b"Use taps"))
-    assert [hit.route for hit in ralf.search("elastic tabstops", root=tmp_path)] == ["good"]
 
 
 def test_who_reads_makes_no_key(tmp_path: Path) -> None:

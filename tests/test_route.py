@@ -18,7 +18,7 @@ from ralf.document import record as document
 from ralf.document.index import Index, with_index
 from ralf.document.rows import Rows
 from ralf.document.tree import to_tree
-from ralf.model import FORMAT_VERSION, ActiveWork, Decision, RouteContext, Section
+from ralf.model import FORMAT_VERSION, RouteContext, Section
 from ralf.route.edits import changes_of_edit, changes_of_foreign
 from ralf.route.family import RouteFamily, context_of
 from ralf.route.fold import apply, empty
@@ -177,48 +177,7 @@ def test_a_checkpoint_adds_an_entry_a_section_and_its_tokens() -> None:
     ]
 
 
-@pytest.mark.parametrize("title", ["x\n### Checkpoint 9: forged\n- y", "x (Current)", "x\u2028(Current)", " x "])
-def test_no_title_forges_a_section_or_the_mark_of_the_newest(title: str) -> None:
-    context = folded(("checkpoint", checkpoint(0, title=title)), ("checkpoint", checkpoint(1, title=title)))
-    again = parse(render(context).encode(), "file")
-    assert [(section.number, section.title.partition(" ")[0]) for section in again.body.sections] == [
-        (2, "x"),
-        (1, "x"),
-    ]
-    assert again == as_read(context)
-
-
-@pytest.mark.ci
-def test_work_is_what_the_last_segment_says_and_keeps_what_a_segment_cannot_know() -> None:
-    first = {
-        "current_task": "T",
-        "task_title": "title",
-        "attempts": 2,
-        "outcome": "open",
-        "last_request": "r",
-        "mine": 1,
-    }
-    second = {"next_steps": ["n"], "yours": 2}
-    context = folded(
-        ("checkpoint", checkpoint(0, active_work=first)), ("checkpoint", checkpoint(1, active_work=second))
-    )
-    assert context.active_work == ActiveWork(
-        current_task="T",
-        task_title="title",
-        attempts=2,
-        outcome="open",
-        next_steps=("n",),
-        extra={"mine": 1, "yours": 2},
-    )
-
-
 # ---- decisions ----
-
-
-def test_a_label_is_never_given_twice_even_after_its_decision_was_removed() -> None:
-    removal = ("edit", {"changes": [{"at": ["decisions", "DEC-002"], "removed": True}]})
-    context = folded(decided("a"), decided("b"), removal, decided("c"))
-    assert [d.id for d in context.decisions] == ["DEC-001", "DEC-003"]
 
 
 # ---- edits ----
@@ -269,14 +228,6 @@ def test_an_edit_of_an_older_file_leaves_what_came_since() -> None:
     assert [section.number for section in after.body.sections] == [2, 1]
     assert after.body.before == "# Mine"
     assert after.checkpoint_count == 2
-
-
-def test_a_decision_that_a_person_wrote_gets_a_label_and_its_origin() -> None:
-    base = folded(decided("a"))
-    theirs = replace(base, decisions=(*base.decisions, Decision(decision="mine")))
-    after = apply(base, Record(2, "edit", {"changes": changes_of_edit(base, theirs, base)}))
-    assert (after.decisions[1].id, after.decisions[1].origin) == ("DEC-002", "human-edit")
-    assert apply(after, Record(3, *decided("c"))).decisions[2].id == "DEC-003"
 
 
 # ---- snapshots ----

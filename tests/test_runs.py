@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from pathlib import Path
 
@@ -12,10 +11,9 @@ import handingkit
 import ralf
 from kit.git import git, repository
 from ralf import routing
-from ralf.facts import progress
 from ralf.project import Project
 from ralf_integrations.blackbox5 import client
-from storekit import Cli, kept_bytes
+from storekit import kept_bytes
 
 ROUTE = "TASK-7"
 RUNS = Path(".autonomous", "runs")
@@ -79,39 +77,7 @@ def test_each_run_counts_once_however_often_it_is_read_and_whatever_it_has_left(
     assert kept_bytes(tmp_path) == before
 
 
-def test_a_run_with_a_client_s_session_is_one_attempt_whichever_is_read_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for number, first in enumerate(("session", "folder"), start=1):
-        folder = run(tmp_path, number, "PARTIAL")
-        monkeypatch.setenv("RALF_RUN_DIR", str(folder))
-        log = session(tmp_path, f"s-{number}", "That is as far as I got. <promise>PARTIAL</promise>", edits="a.py")
-        for path in (log, folder) if first == "session" else (folder, log):
-            ralf.checkpoint(ROUTE, path, root=tmp_path)
-        work = ralf.get_context(ROUTE, root=tmp_path).active_work
-        assert (work.attempts, work.last_progress, work.outcome) == (number, number, "PARTIAL")
-    assert len(work.last_runs) == 2
-
-
-@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
-def test_runs_read_in_any_order_count_once_and_the_latest_sets_the_state_of_work(
-    tmp_path: Path, order: tuple[int, ...]
-) -> None:
-    folders = [run(tmp_path, number, "PARTIAL", said=f"So far came run {number} of three.") for number in (1, 2, 3)]
-    work = take(tmp_path, *(folders[number] for number in order)).active_work
-    assert work.attempts == 3
-    assert work.last_statement == "So far came run 3 of three."
-
-
 # ---- progress ----
-
-
-@pytest.mark.ci
-def test_nothing_changed_if_no_run_changed_a_file_made_a_commit_or_was_complete(tmp_path: Path) -> None:
-    folders = [run(tmp_path, 1, "PARTIAL", changed="src/tide.py"), run(tmp_path, 2, "RETRY"), run(tmp_path, 3)]
-    work = take(tmp_path, *folders).active_work
-    assert (work.attempts, work.last_progress, progress.idle_attempts(work)) == (3, 1, 2)
-    assert take(tmp_path, run(tmp_path, 4, "COMPLETE")).active_work.last_progress == 4
 
 
 # ---- what the next one hears ----
@@ -216,20 +182,6 @@ def test_a_prompt_that_holds_the_brief_brings_no_second_one(tmp_path: Path, monk
 
 
 # ---- the command ----
-
-
-def test_the_command_takes_a_run_folder_and_says_what_became_of_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    handingkit.project(tmp_path)
-    cli = Cli(tmp_path, monkeypatch, capfd)
-    done = cli("checkpoint", ROUTE, "--transcript", str(run(tmp_path, 1)))
-    assert done.status == 0
-    assert f"TASK-7: attempt 1 ({RUNS}/{run(tmp_path, 1).name}): " in done.out
-    folder = run(tmp_path, 2, "PARTIAL")
-    done = cli("checkpoint", ROUTE, "--transcript", str(folder), "--json")
-    assert json.loads(done.out)["run"]["outcome"] == "PARTIAL"
-    assert len(json.loads(done.out)["checkpoints"]) == 1
 
 
 @pytest.mark.ci

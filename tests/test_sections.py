@@ -10,7 +10,6 @@ import ralf
 from kit.claude_log import ClaudeLog
 from ralf.model import Body, RouteContext, Section
 from ralf.route import cap
-from ralf.route.sections import without
 
 HEAD = "**Period:** 2026-03-09T08:12:04Z → 2026-03-09T08:30:23Z\n**Tokens:** 49,090\n"
 LONG = " ".join(f"The gauge of quay {n} was {n} cm too high." for n in range(40))
@@ -25,12 +24,6 @@ def test_the_newest_checkpoint_never_folds_and_the_oldest_folds_first() -> None:
     assert 1 < len(found.body.sections) < len(sections)
     assert found.body.sections == sections[: len(found.body.sections)]
     assert found.folded.section_count == len(sections) - len(found.body.sections)
-
-
-def test_a_message_that_was_taken_back_leaves_its_section_with_what_was_done_for_it() -> None:
-    (found,) = without((Section(1, "t", TEXT),), ['- 2026-03-09 08:12 "Move the tide'])
-    assert found.text == f'{HEAD}\n- 2026-03-09 08:20 (queued) "Go on."\n- by hand'
-    assert without((found,), ["- 2026-03-09 08:12"]) == (found,)
 
 
 @pytest.mark.ci

@@ -112,15 +112,6 @@ def test_no_segment_passes_the_limit_that_could_have_been_cut(records: list[Any]
 
 @given(_streams(), st.sampled_from([10, 50, LIMIT]))
 @settings(quick, max_examples=examples(120))
-def test_no_segment_ends_between_a_call_and_its_result(records: list[Any], limit: int) -> None:
-    for piece in segments(stream(*records), limit):
-        calls = {event.call_id for event in piece.events if event.kind == "call"}
-        results = {event.call_id for event in piece.events if event.kind == "result"}
-        assert calls == results
-
-
-@given(_streams(), st.sampled_from([10, 50, LIMIT]))
-@settings(quick, max_examples=examples(120))
 def test_a_segment_ends_early_only_for_a_person_s_turn_or_for_what_would_not_fit(
     records: list[Any], limit: int
 ) -> None:

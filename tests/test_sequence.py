@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -11,8 +10,8 @@ from hypothesis import given, settings, strategies as st
 from clocks import within
 from examples import examples
 from ralf.errors import Cycle, UsageError
-from ralf.tasks.model import Task, TaskState
-from ralf.tasks.sequence import Chain, Plan, make_plan, tokens_of
+from ralf.tasks.model import Task
+from ralf.tasks.sequence import Chain, Plan, make_plan
 
 HELD = ("pending", "failed")
 
@@ -31,20 +30,7 @@ def drawn(plan: Plan) -> list[str]:
     return [f"{chain.name}: {' | '.join(' '.join(ids) for ids in chain.segments)}" for chain in plan.chains]
 
 
-def with_status(status: str, names: str, all_: Sequence[Task]) -> list[Task]:
-    return [replace(each, status=status) if each.id in names.split() else each for each in all_]
-
-
 # ---- the order ----
-
-
-def test_what_a_task_depends_on_comes_before_it() -> None:
-    assert drawn(make_plan([task("a", "b"), task("b", "c"), task("c")])) == [": c b a"]
-
-
-def test_of_tasks_that_may_come_next_the_highest_priority_does() -> None:
-    known = [task("low", priority=1), task("high", priority=10), task("some"), task("needs", "low", priority=10)]
-    assert drawn(make_plan(known)) == [": high some low needs"]
 
 
 def test_of_tasks_with_one_priority_the_oldest_comes_first_then_the_lowest_id() -> None:
@@ -95,14 +81,6 @@ def test_a_checkpoint_lies_before_the_task_that_would_pass_the_budget() -> None:
     assert drawn(make_plan(tasks("a b c"), budget=50_000)) == [": a b | c"]
 
 
-def test_a_task_that_asks_for_a_checkpoint_has_one_behind_it_and_the_count_begins_anew() -> None:
-    known = [task("a"), task("b", checkpoint=True), task("c"), task("d"), task("e"), task("f", checkpoint=True)]
-    plan = make_plan(known, every=2)
-    assert drawn(plan) == [": a b | c d | e f"]
-    known[0] = task("a", checkpoint=True)
-    assert drawn(make_plan(known, every=2)) == [": a | b | c d | e f"]
-
-
 # ---- sync points ----
 
 
@@ -147,17 +125,6 @@ def test_a_checkpoint_that_a_person_placed_stays_behind_its_task() -> None:
 
 
 # ---- what a task takes ----
-
-
-def took(role: str, *tokens: int, status: str = "completed") -> list[TaskState]:
-    return [TaskState(task=Task(id=f"{role}{each}", role=role, status=status), tokens=each) for each in tokens]
-
-
-def test_what_a_task_takes_is_the_median_of_its_role_and_of_all() -> None:
-    states = [*took("x", 10, 20, 90), *took("y", 1_000, 2_000), *took("", 50)]
-    assert tokens_of(states) == {"x": 20, "": 50}
-    for few in ([], took("x", 10, 20), took("x", 10, 20, 30, status="failed"), took("x", 0, 0, 0)):
-        assert tokens_of(few) == {}
 
 
 # ---- properties ----
@@ -248,23 +215,6 @@ def test_a_plan_made_twice_is_a_plan_made_once(
     every, budget = options
     plan = make_plan(known, every=every, budget=budget, before=before, running=running)
     assert make_plan(known, every=every, budget=budget, before=plan, running=running) == plan
-
-
-@pytest.mark.ci
-@settings(max_examples=examples(100), deadline=None)
-@given(projects(), OPTIONS)
-def test_doing_the_tasks_of_one_chain_in_their_order_shifts_no_checkpoint(
-    known: list[Task], options: tuple[int | None, int | None]
-) -> None:
-    every, budget = options
-    known = [replace(each, role="x", status="pending") for each in known]
-    plan = make_plan(known, every=every, budget=budget)
-    later, ends = plan, {ids[-1] for chain in plan.chains for ids in chain.segments}
-    for each in [*plan]:
-        known = with_status("completed", each, known)
-        later = make_plan(known, every=every, budget=budget, before=later)
-        assert {ids[-1] for chain in later.chains for ids in chain.segments} <= ends
-        assert [*later] == [*plan][len([*plan]) - len([*later]) :]
 
 
 # ---- time ----

@@ -57,14 +57,6 @@ def writer(project: Project) -> Writer:
     return Writer(project)
 
 
-def test_a_session_that_the_route_has_nothing_of_stands_at_its_start(project: Project, writer: Writer) -> None:
-    assert ingest_offset(project, ROUTE, "s") == IngestOffset("s")
-    writer.append("decision", {})
-    assert ingest_offset(project, ROUTE, "s") == IngestOffset("s")
-    writer.take("other", 100)
-    assert ingest_offset(project, ROUTE, "s") == IngestOffset("s")
-
-
 def test_a_session_stands_at_the_end_of_its_last_checkpoint(project: Project, writer: Writer) -> None:
     for byte in (100, 200, 300):
         expected = writer.take("s", byte, PENDING)

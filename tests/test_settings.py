@@ -59,16 +59,6 @@ def test_a_setting_of_this_machine_is_written_for_its_user_alone(project: Projec
     assert load_local_config(path).summarizer == ""
 
 
-def test_a_secret_is_never_told(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    project.local_config_file.write_text('nats_password: "hunter2"\n')
-    project.local_config_file.chmod(0o600)
-    assert "hunter2" not in repr(settings.list_settings(project))
-    assert settings.get_setting(project, "nats_password").source == "config.local.yaml"
-    monkeypatch.setenv("RALF_NATS_USER", "me")
-    found = settings.get_setting(project, "nats_user")
-    assert found == settings.Setting("nats_user", "me", "", "$RALF_NATS_USER", "config.local.yaml", does=found.does)
-
-
 def test_a_configuration_that_came_with_the_repository_is_told_as_such_and_not_accepted_by_a_change(
     tmp_path: Path,
 ) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from ralf.brief import lines
@@ -65,53 +63,7 @@ def test_a_run_over_everything_takes_the_place_of_runs_over_parts() -> None:
     assert runs(session) == {"pytest": "failed"}
 
 
-def test_a_chain_that_passed_counts_for_each_of_its_checks_and_one_that_failed_for_itself() -> None:
-    session = Session()
-    session.bash("ruff check && pytest", "3 passed in 1s")
-    assert runs(session) == {"ruff check": "ok", "pytest": "ok"}
-    session.bash("ruff check && pytest", "E501", 1)
-    assert runs(session) == {"ruff check && pytest": "failed"}
-    session.bash("ruff check")
-    assert list(runs(session)) == ["ruff check && pytest", "ruff check"]
-    session.bash("pytest", "3 passed in 1s")
-    assert runs(session) == {"ruff check": "ok", "pytest": "ok"}
-
-
-def test_a_run_whose_status_is_hidden_does_not_take_back_a_failure() -> None:
-    session = Session()
-    session.bash("go build ./...", "a.go:1:2: undefined: x", 1)
-    session.bash("go build ./... | head -3", "a.go:1")
-    assert runs(session) == {"go build": "failed"}
-    other = Session()
-    other.bash("go build ./...")
-    other.bash("go build ./... | head -3", "a.go:1")
-    assert runs(other) == {"go build": "not shown"}
-
-
-def test_only_what_was_edited_after_the_last_check_is_told_as_next() -> None:
-    session = Session()
-    session.bash("mypy src")
-    session.edit("a.py")
-    session.bash("pytest", "3 passed in 1s")
-    assert not any("edited after" in line for line in upcoming(session))
-    session.edit("b.py")
-    assert upcoming(session)[0] == "edited after the last check: b.py"
-
-
 # ---- files ----
-
-
-def test_files_are_edited_by_the_agent_until_it_commits_them() -> None:
-    session = Session()
-    session.edit("a.py", "b.py")
-    assert (edited(session), upcoming(session)) == ("edited by the agent: b.py; a.py", [])  # no repository is known
-    session.bash("git switch main", "Switched to branch 'main'")
-    assert edited(session) == "edited by the agent, not committed by it: b.py; a.py"
-    assert upcoming(session)[-1] == "2 files not committed by the agent"
-    session.bash("git add a.py && git commit -m x", COMMITTED)
-    assert edited(session) == ""
-    session.edit("c.py")
-    assert edited(session) == "edited by the agent since its last commit: c.py"
 
 
 @pytest.mark.parametrize(
@@ -136,25 +88,6 @@ def test_what_a_command_commits_or_takes_back_is_no_longer_edited(command: str) 
 # ---- commits, pushes, pull requests ----
 
 
-def test_the_newest_commit_is_the_agents_until_the_list_shows_another_one() -> None:
-    session = Session()
-    session.bash("git commit -m x", COMMITTED)
-    session.bash("git log --oneline -2", "64274e0f Mend the valve\n1111111 x")
-    assert standing(session) == 'branch rows; newest commit seen 64274e0f "Mend the valve" (10:01)'
-    session.bash("git log --oneline -2", "2222222 Oil the pump\n64274e0f Mend the valve")
-    assert standing(session).endswith('2222222 "Oil the pump" (10:05)')
-
-
-def test_commits_that_were_reset_are_gone() -> None:
-    session = Session()
-    for number in range(3):
-        session.bash("git commit -m x", f"[rows {number}{number}{number}4e0f] x{number}")
-    session.bash("git reset --soft HEAD~1")
-    assert session.state.commits == []
-    session.bash("git reset --hard 0004e0f", "HEAD is now at 0004e0f x0")
-    assert standing(session) == 'branch rows; newest commit seen 0004e0f "x0" (10:09)'
-
-
 def test_a_push_is_told_and_whether_the_newest_commit_came_after_it() -> None:
     session = Session()
     session.bash("git commit -m x && git push", f"{COMMITTED}\n   1..2")
@@ -173,21 +106,6 @@ def test_a_branch_has_its_own_commits_push_and_pull_request() -> None:
     assert "PR #12" in standing(session)
     session.bash("git checkout main", "Switched to branch 'main'")
     assert standing(session) == "branch main"
-
-
-def test_a_merge_is_in_progress_until_it_is_committed_or_aborted() -> None:
-    conflict = "CONFLICT (content): Merge conflict in a.py\nAutomatic merge failed"
-    ends: list[Callable[[Session], None]] = [
-        lambda session: session.bash("git commit --no-edit", "[rows 9999999] Merge"),
-        lambda session: session.bash("git merge --abort"),
-        lambda session: session.bash("git status", "On branch rows\nnothing to commit, working tree clean"),
-    ]
-    for end in ends:
-        session = Session()
-        session.bash("git merge main", conflict, 1)
-        assert session.state.failed == {}
-        end(session)
-        assert session.state.merging == ""
 
 
 # ---- refused and failed ----

@@ -21,11 +21,6 @@ def test_a_usage_limit_stops_the_answer_whatever_was_said_before():
     assert found.text == "Stopped by the service: You've hit your limit; nothing was done for it before."
 
 
-def test_an_answer_stopped_in_the_middle_says_how_many_calls_it_had():
-    found = of(Session().typed("go").ran("ls").ran("make").mark("stopped", "overloaded"))
-    assert found.text.endswith("2 calls had been made for it.")
-
-
 def test_a_message_with_nothing_after_it_is_not_begun():
     assert of(Session().typed("go")).word == "not_begun"
     assert of(Session().typed("go").mark("branch", "main").mark("titled", "T")).word == "not_begun"
@@ -59,11 +54,6 @@ def test_an_open_question_waits_for_the_person_in_its_own_words(kind, tool, word
     assert (found.word, found.text) == ("waiting", f"It waits for the person: {words}")
 
 
-def test_a_turn_that_the_client_ended_is_answered():
-    found = of(Session().typed("go").ran("ls").said("Done.").mark("ended"))
-    assert (found.word, found.text) == ("answered", "Answered: the agent's turn is ended; its words are below.")
-
-
 @pytest.mark.parametrize("words", ["All done!", "¡Listo!", "全部完成。", "Fertig.", "Готово.", "تم."])
 def test_whatever_the_agent_said_last_is_its_answer_without_a_mark_that_its_turn_had_ended(words):
     found = of(Session().typed("go").ran("make").said(words))
@@ -74,9 +64,3 @@ def test_work_without_closing_words_shows_the_last_call_and_what_it_wrote():
     found = of(Session().typed("go").edited("a.py", added="def f():\n    return 1"))
     assert found.text == "Being worked on: 1 call so far, no closing words yet. Last call: Edit a.py (ok)"
     assert found.wrote == "added: def f():\n        return 1"
-
-
-def test_a_refused_call_with_nothing_after_it_is_told_as_one():
-    found = of(Session().typed("go").ran("git push", "refused"))
-    assert "Last call: Bash `git push` (refused)" in found.text
-    assert found.wrote == ""

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pytest
-
-from ralf.brief import lines
 from ralf.model.entries import Item, Mark, from_tree, to_tree
 from recordkit import BASE, Session
 
@@ -21,31 +16,6 @@ def test_an_edit_names_its_file_relative_to_the_project_and_what_it_added() -> N
     assert step.comments == ("Harbours without a tide table are left out.",)
 
 
-@pytest.mark.parametrize("headers", [("*** Delete File: a.md", "*** Add File: a.md"), ("*** Update File: a.md",)])
-def test_a_patch_that_deletes_and_adds_a_file_edits_it(headers: tuple[str, ...]) -> None:
-    session = Session()
-    session.patch(*headers)
-    assert session.steps[0].files == (("a.md", "edited"),)
-
-
-@pytest.mark.parametrize("result", [{"failed": True}, {"failed": True, "refused": True}])
-def test_a_call_that_failed_or_was_refused_changes_no_file(result: dict[str, Any]) -> None:
-    session = Session()
-    arguments = {"file_path": f"{BASE}/a.py", "old_string": "a", "new_string": "b"}
-    session.tool("Edit", arguments, "no", **result)
-    session.tool("Bash", {"command": "sed -i s/a/b/ a.py"}, "no", **result)
-    assert {(step.files, step.added, step.git) for step in session.steps} == {((), "", ())}
-    assert {step.outcome for step in session.steps} == {"refused" if "refused" in result else "failed"}
-
-
-def test_a_call_without_a_result_has_no_outcome_and_changes_nothing_in_the_state() -> None:
-    session = Session()
-    session.call("Edit", {"file_path": f"{BASE}/a.py", "old_string": "a", "new_string": "b"})
-    assert session.steps[0].outcome == ""
-    assert lines.outcome(session.steps[0]) == "no result seen"
-    assert session.state.edited == {}
-
-
 def test_the_same_command_means_the_same_in_claude_code_and_codex() -> None:
     claude, codex = Session(), Session()
     for command, output, status in [
@@ -58,16 +28,6 @@ def test_the_same_command_means_the_same_in_claude_code_and_codex() -> None:
     for one, other in zip(claude.steps, codex.steps, strict=True):
         assert (one.object, one.outcome, one.checks, one.git) == (other.object, other.outcome, other.checks, other.git)
     assert [step.looks for step in codex.steps] == [False, False, True]
-
-
-def test_a_command_in_the_background_runs_until_its_end_is_recorded() -> None:
-    session = Session()
-    session.bash("pytest", "Running in the background", task="b1")
-    [step] = session.steps
-    assert (step.outcome, session.state.runs) == ("running", {})
-    assert [what for _, what in session.state.running.values()] == ["pytest"]
-    session.add("other", task="b1")
-    assert session.state.running == {}
 
 
 def test_a_sub_agent_is_shown_by_the_end_of_its_report() -> None:
