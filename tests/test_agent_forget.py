@@ -10,7 +10,7 @@ import pytest
 
 import ralf
 from ralf import api, project as projects
-from ralf.agent.listing import cancel_run, forget_run, get_run, list_runs
+from ralf.agent.listing import forget_run, list_runs
 from ralf.agent.run import AgentRun
 from ralf.agent.signals import send_signal
 from ralf.errors import Claimed, RunNotFound, UsageError
@@ -115,19 +115,6 @@ def test_a_forgotten_run_leaves_nothing_but_blobs_that_others_name(tmp_path: Pat
         assert run.load() is None
         assert run.wait_signal("n", 0) is None
     assert api.verify(root=tmp_path).findings == ()
-
-
-def test_a_held_run_is_not_forgotten_and_a_lost_one_refuses_its_old_holder(tmp_path: Path) -> None:
-    with AgentRun("r", root=tmp_path) as run:
-        run.save(b"")
-        with pytest.raises(Claimed):
-            forget_run("r", root=tmp_path)
-        cancel_run("r", root=tmp_path)
-        forget_run("r", root=tmp_path)
-        with pytest.raises(Exception, match="was lost"):
-            run.save(b"x")
-    with pytest.raises(RunNotFound):
-        get_run("r", root=tmp_path)
 
 
 # ---- old contents ----

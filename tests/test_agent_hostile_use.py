@@ -44,23 +44,6 @@ def test_a_value_of_the_wrong_type_is_refused_with_the_run_s_name_and_nothing_is
 # ---- calls within calls, threads, event loops ----
 
 
-def test_a_call_within_itself_is_refused_and_one_of_another_key_is_made(tmp_path: Path) -> None:
-    found: list[object] = []
-
-    def work() -> None:
-        with AgentRun("r", root=tmp_path) as run:
-            try:
-                run.once("k", lambda _: run.once("k", lambda _: 1))
-            except UsageError as error:
-                found.append("k" in str(error))
-            found.append(run.once("k", lambda _: run.once("other", lambda _: 2)))
-
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    thread.join(HANGS)
-    assert found == [True, 2]
-
-
 def test_coroutines_of_two_loops_and_a_thread_make_a_call_once(tmp_path: Path) -> None:
     run = AgentRun("r", root=tmp_path)
     shared = AsyncAgentRun.over(run)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ralf import api, project as projects
+from ralf import project as projects
 from ralf.agent.listing import cancel_run, forget_run, get_run, list_runs, retry_run
 from ralf.agent.output import tail
 from ralf.agent.run import AgentRun
@@ -63,18 +63,6 @@ def test_a_retry_reopens_what_ended_badly_and_lets_go_on_what_waits(tmp_path: Pa
             retry_run(name, root=tmp_path)
         with pytest.raises(RunEnded):
             cancel_run(name, root=tmp_path)
-
-
-def test_a_state_that_is_lost_on_the_disk_is_damage(tmp_path: Path) -> None:
-    with AgentRun("r", root=tmp_path) as run:
-        run.save(b"x" * 300_000)
-        run.external("tool", b"y" * 300_000)
-    assert api.verify(root=tmp_path).findings == ()
-    for path in (projects.find(tmp_path).folder / "blobs").glob("??/*"):
-        path.unlink()
-    found = api.verify(root=tmp_path).findings
-    assert len(found) == 2
-    assert all(finding.damage for finding in found)
 
 
 # ---- what a repository may bring, and what is many ----

@@ -7,7 +7,6 @@ import logging
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,7 +14,6 @@ from ralf.agent import (
     AgentRun,
     AsyncAgentRun,
     Retry,
-    cancel_run,
     get_run,
     retry_run,
     run_agent,
@@ -23,7 +21,7 @@ from ralf.agent import (
     send_signal,
     tail,
 )
-from ralf.errors import RunCancelled, StaleLease
+from ralf.errors import StaleLease
 from runskit import lapsed
 
 QUICK = Retry(kind="fixed", attempts=3, initial=0.0)
@@ -39,27 +37,6 @@ def final(root: Path, run: str = "one") -> bytes | None:
 
 
 # ---- iterations and decisions ----
-
-
-def test_the_output_of_an_iteration_is_the_input_of_the_next_one(tmp_path: Path) -> None:
-    seen = []
-
-    def handler(run: AgentRun) -> None:
-        seen.append((run.iteration, run.input))
-        if run.iteration == 3:
-            run.complete(b"end", state=b"s3")
-        else:
-            run.continue_with(b"out %d" % run.iteration, state=b"s")
-
-    state = run_agent(handler, "one", input=b"in", root=tmp_path)
-    assert seen == [(1, b"in"), (2, b"out 1"), (3, b"out 2")]
-    assert (state.status, state.iteration, state.states) == ("completed", 3, 3)
-    assert AgentRun("one", root=tmp_path).result() == b"end"
-
-
-def test_a_handler_that_decides_nothing_has_failed_and_the_reason_says_so(tmp_path: Path) -> None:
-    state = run_agent(lambda run: None, "one", retry=QUICK, root=tmp_path)
-    assert (state.status, state.attempt, bool(state.reason)) == ("dead", 3, True)
 
 
 # ---- failures ----
@@ -93,64 +70,6 @@ def test_the_record_of_an_exception_has_its_type_and_place_and_not_its_text(
     assert "conversation" in caplog.text
 
 
-def test_the_delay_between_attempts_is_waited_for(tmp_path: Path) -> None:
-    at = []
-
-    def handler(run: AgentRun) -> None:
-        at.append(time.time())
-        if run.attempt == 1:
-            run.fail("later", retry_after=0.3)
-        elif run.attempt == 2:
-            raise ValueError
-        else:
-            run.complete()
-
-    run_agent(handler, "one", retry=Retry(kind="fixed", initial=0.2), root=tmp_path)
-    assert at[1] - at[0] >= 0.3
-    assert at[2] - at[1] >= 0.2
-
-
-def test_a_failure_for_good_is_not_tried_again(tmp_path: Path) -> None:
-    state = run_agent(lambda run: run.fail_for_good("the tide is out"), "one", root=tmp_path)
-    assert (state.status, state.attempt, state.reason) == ("failed", 1, "the tide is out")
-
-
-def test_a_dead_letter_is_opened_again_with_its_answers(tmp_path: Path) -> None:
-    calls, broken = [], True
-
-    def handler(run: AgentRun) -> None:
-        run.once("model", lambda key: calls.append(key))
-        if broken:
-            raise ValueError
-        run.complete()
-
-    assert run_agent(handler, "one", retry=QUICK, root=tmp_path).status == "dead"
-    broken = False
-    retry_run("one", root=tmp_path)
-    state = run_agent(handler, "one", retry=QUICK, root=tmp_path)
-    assert (state.status, state.attempt, len(calls)) == ("completed", 1, 1)
-
-
-def test_a_call_without_an_answer_ends_the_run_where_it_may_not_be_repeated(tmp_path: Path) -> None:
-    keys = []
-
-    def handler(run: AgentRun) -> None:
-        run.once("payment", lambda key: keys.append(key) or 1 / 0)
-
-    state = run_agent(handler, "one", retry=QUICK, unknown="stop", root=tmp_path)
-    assert (state.status, state.attempt, len(keys)) == ("dead", 2, 1)
-    assert "'payment'" in state.reason and keys[0] in state.reason
-    retry_run("one", root=tmp_path)
-    assert run_agent(handler, "one", retry=QUICK, unknown="stop", root=tmp_path).status == "dead"
-    retry_run("one", root=tmp_path)
-
-    def known(run: AgentRun) -> None:
-        run.complete(run.once("payment", lambda key: b"again", unknown=lambda key: b"paid" if key in keys else None))
-
-    assert run_agent(known, "one", root=tmp_path).status == "completed"
-    assert AgentRun("one", root=tmp_path).result() == b"paid"
-
-
 def test_an_interrupt_releases_the_claim_and_counts_no_attempt(tmp_path: Path) -> None:
     def handler(run: AgentRun) -> None:
         raise KeyboardInterrupt
@@ -173,12 +92,6 @@ def test_no_more_iterations_begin_than_are_allowed(tmp_path: Path) -> None:
 
     state = run_agent(handler, "one", max_iterations=3, root=tmp_path)
     assert (seen, state.status, "max_iterations" in state.reason) == ([1, 2, 3], "dead", True)
-
-
-def test_nothing_begins_once_the_time_of_the_run_is_over(tmp_path: Path) -> None:
-    state = run_agent(lambda run: run.continue_with(), "one", max_duration=0.2, loop_delay=0.15, root=tmp_path)
-    assert (state.status, "max_duration" in state.reason) == ("dead", True)
-    assert 1 < state.iteration < 5
 
 
 # ---- waiting ----
@@ -229,21 +142,6 @@ def test_a_pause_ends_with_its_signal_and_leaves_the_state_alone(tmp_path: Path)
     assert final(tmp_path) == b"kept"
 
 
-def test_a_cancelled_run_ends_at_the_next_write_and_the_runner_returns(tmp_path: Path) -> None:
-    seen = []
-
-    def handler(run: AgentRun) -> None:
-        cancel_run("one", reason="enough", root=tmp_path)
-        try:
-            run.save(b"x")
-        except RunCancelled as error:
-            seen.append(error.reason)
-            raise
-
-    state = run_agent(handler, "one", root=tmp_path)
-    assert (state.status, state.reason, seen) == ("cancelled", "enough", ["enough"])
-
-
 def test_a_runner_that_was_replaced_is_refused_and_records_no_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -285,32 +183,3 @@ def test_a_handler_of_coroutines_runs_as_one_of_threads(tmp_path: Path) -> None:
     assert (state.status, state.iteration, len(calls)) == ("completed", 2, 2)
     assert final(tmp_path) == b"answer 1"
     assert b"".join(tail("one", root=tmp_path)) == b"answer 1answer 1answer 2"
-
-
-def test_a_task_that_is_cancelled_releases_the_run(tmp_path: Path) -> None:
-    async def work() -> None:
-        async def handler(run: AsyncAgentRun) -> None:
-            async def ask(key: str) -> None:
-                await asyncio.sleep(60)
-
-            await run.once("slow", ask)
-
-        task = asyncio.create_task(run_agent_async(handler, "one", root=tmp_path))
-        while get_run_or_none(tmp_path) is None or not get_run("one", root=tmp_path).calls:
-            await asyncio.sleep(0.01)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(work())
-    state = get_run("one", root=tmp_path)
-    assert (state.status, state.attempt, state.calls) == ("waiting", 1, 1)
-
-
-def get_run_or_none(root: Path) -> Any:
-    from ralf.errors import RunNotFound
-
-    try:
-        return get_run("one", root=root)
-    except RunNotFound:
-        return None

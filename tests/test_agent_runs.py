@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,10 +16,7 @@ from ralf.errors import (
     NotFound,
     UnknownAnswer,
 )
-from runskit import dropped, elsewhere, started
-
-TEXT = 'a "text" \\ of\ttwo\r\nlines, \u2028 öé \x00\x1b \U0001f600'.encode()
-
+from runskit import elsewhere, started
 
 # ---- states ----
 
@@ -44,15 +39,6 @@ def test_a_state_comes_back_byte_for_byte_in_the_next_process_whatever_its_bytes
     with AgentRun("r", root=tmp_path) as again:
         assert again.load() == state
         assert again.save(state + b"2") == 2
-
-
-def test_files_of_runs_are_for_their_user_alone(tmp_path: Path) -> None:
-    with AgentRun("r", root=tmp_path) as run:
-        run.save(b"x" * 300_000)
-        run.stream(b"y")
-    for top in ("journal", "blobs", "locks"):
-        for path in (tmp_path / ".autonomous" / "context" / top).rglob("*"):
-            assert path.stat().st_mode & 0o077 == 0, path
 
 
 # ---- the claim ----
@@ -92,40 +78,6 @@ def test_a_long_call_keeps_its_claim_longer_than_the_lease(tmp_path: Path) -> No
 # ---- calls that are made once ----
 
 
-def test_an_answered_call_is_never_made_again_in_its_iteration(tmp_path: Path) -> None:
-    calls: list[str] = []
-
-    def call(key: str) -> dict[str, Any]:
-        calls.append(key)
-        return {"text": "ö", "tuple": (1, 2), 3: None}
-
-    wanted = {"text": "ö", "tuple": [1, 2], "3": None}
-    run = AgentRun("r", root=tmp_path)
-    assert run.once("model", call) == run.once("model", call) == wanted
-    dropped(run)
-    with AgentRun("r", root=tmp_path) as again:
-        assert again.once("model", call) == wanted
-        assert len(calls) == 1
-        again.continue_with(b"")
-        assert again.once("model", call) == wanted
-        assert len(set(calls)) == 2
-
-
-def test_what_a_call_raises_comes_through_and_it_is_repeated_with_the_same_idempotency_key(tmp_path: Path) -> None:
-    keys: list[str] = []
-
-    def fails(key: str) -> None:
-        keys.append(key)
-        raise ConnectionError
-
-    with AgentRun("r", root=tmp_path) as run:
-        for _ in range(2):
-            with pytest.raises(ConnectionError):
-                run.once("k", fails)
-        assert run.once("k", lambda key: key) == keys[0] == keys[1]
-        assert (run.state().calls, run.state().repeats) == (1, 2)
-
-
 @pytest.mark.ci
 def test_a_call_without_an_answer_is_stopped_or_looked_up_where_that_is_wanted(tmp_path: Path) -> None:
     elsewhere(tmp_path, "AgentRun('r', root=root).once('k', lambda key: die())")
@@ -142,40 +94,7 @@ def test_a_call_without_an_answer_is_stopped_or_looked_up_where_that_is_wanted(t
         assert run.state().repeats == 1
 
 
-def test_calls_of_several_threads_are_made_at_the_same_time_and_each_once(tmp_path: Path) -> None:
-    barrier, made, found = threading.Barrier(4), list[str](), list[str]()
-    with AgentRun("r", root=tmp_path) as run:
-
-        def call(name: str) -> None:
-            def answer(_: str) -> str:
-                barrier.wait(30)
-                made.append(name)
-                return name
-
-            found.append(run.once(name, answer))
-
-        threads = [threading.Thread(target=call, args=(f"tool-{number % 4}",)) for number in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert sorted(made) == [f"tool-{number}" for number in range(4)]
-    assert sorted(found) == sorted(2 * made)
-
-
 # ---- decisions ----
-
-
-def test_a_failure_keeps_state_answers_and_iteration_and_counts(tmp_path: Path) -> None:
-    with AgentRun("r", root=tmp_path) as run:
-        run.save(b"state")
-        run.once("k", lambda _: b"answer")
-        run.fail("ValueError in line 3")
-        assert run.is_open
-        assert (run.iteration, run.attempt, run.load()) == (1, 2, b"state")
-        assert run.once("k", lambda _: 1 / 0) == b"answer"
-        run.fail_for_good("no way")
-        assert (run.status, run.state().reason, run.is_open) == ("failed", "no way", False)
 
 
 @pytest.mark.ci

@@ -36,15 +36,6 @@ def test_a_waiting_run_gets_a_signal_that_another_process_sends(tmp_path: Path) 
 # ---- what a crash does ----
 
 
-def test_a_signal_that_no_record_depends_on_is_received_again_after_a_crash(tmp_path: Path) -> None:
-    send_signal("r", "n", "1", root=tmp_path)
-    run = AgentRun("r", root=tmp_path)
-    run.save(b"")
-    assert texts(run, "n") == ["1"]
-    dropped(run)
-    assert texts(AgentRun("r", root=tmp_path), "n") == ["1"]
-
-
 def test_outcomes_that_a_call_depends_on_come_again_in_order_time_outs_too(tmp_path: Path) -> None:
     run = AgentRun("r", root=tmp_path)
     assert run.wait_signal("n", 0) is None

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given, strategies as st
 
-from ralf.allocation.gauge import Gauge, alert_of, growth_of, measure
-from ralf.allocation.shares import LEAST_WINDOW, SHARES, allocate, compaction_due, outgoing, threshold_of
+from ralf.allocation.gauge import Gauge, alert_of, measure
+from ralf.allocation.shares import LEAST_WINDOW, allocate, compaction_due, outgoing, threshold_of
 from ralf.errors import UsageError
 
 WINDOWS = st.integers(LEAST_WINDOW, 10_000_000)
@@ -39,16 +39,6 @@ def test_statement_24_the_shares_of_200_000_tokens_are_those_of_the_table() -> N
     }
 
 
-@given(WINDOWS)
-@example(LEAST_WINDOW)
-def test_statement_24_the_shares_of_every_window_are_the_window_and_none_is_over_its_bound(window: int) -> None:
-    made = allocate(window)
-    assert sum(made.parts().values()) == window == made.limit + made.buffer
-    assert all(size >= 1 for size in made.parts().values())
-    assert all(1000 * size <= SHARES[name] * window for name, size in made.parts().items() if name != "buffer")
-    assert 1000 * made.buffer >= SHARES["buffer"] * window
-
-
 @given(st.lists(st.integers(0, 30_000), max_size=30), st.integers(0, 100_000))
 def test_statement_24_the_oldest_tool_outputs_leave_and_no_more_of_them_than_must(sizes: list[int], share: int) -> None:
     gone = outgoing(sizes, share)
@@ -67,15 +57,6 @@ def test_statement_26_142_000_tokens_at_720_a_minute_are_71_percent_and_25_minut
     assert measure(
         142_000, 200_000, active_task=20_000, growth=720.0, compactions=2, minutes_since=9.0, memory_size=3_000
     ) == Gauge(200_000, 142_000, 71.0, 720.0, 2, 9.0, 25.0, 3_000, 20_000, "")
-
-
-def test_statement_26_growth_is_measured_over_twenty_answers_and_half_an_hour() -> None:
-    minutes = [(60.0 * number, 1_000 * number) for number in range(40)]
-    assert growth_of(minutes) == 1_000
-    assert growth_of([(0.0, 90_000), *((time + 100_000, size) for time, size in minutes)]) == 1_000
-    assert growth_of([(0.0, 50_000), (60.0, 40_000)]) == -10_000
-    assert growth_of([(0.0, 10), (1_801.0, 20)]) is None
-    assert growth_of([(0.0, 10)]) is growth_of([]) is None
 
 
 @pytest.mark.parametrize(

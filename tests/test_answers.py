@@ -45,11 +45,6 @@ def test_the_newest_list_with_all_the_labels_gives_their_texts():
     assert labels("1 and 3", [older, newer]) == {"1": "old one", "3": "old three"}
 
 
-def test_a_row_of_a_table_is_an_option():
-    table = "| # | Way | Cost |\n|---|---|---|\n| 1 | Rewrite | high |\n| 2 | Patch | low |"
-    assert labels("2", [table]) == {"2": "Patch; low"}
-
-
 def test_the_number_of_a_to_do_is_resolved_to_its_text():
     items = (Item("9", "Write the docs"), Item("10", "Release 0.4.0"))
     assert about(Message("m", text="and #10? the rest of that list can wait"), [], "", items) == "#10 = Release 0.4.0"
@@ -74,19 +69,9 @@ def test_a_short_message_shows_the_end_of_the_text_before_it(language):
     assert len(shown) <= 7 + 240
 
 
-def test_a_message_that_is_not_short_answers_nothing():
-    assert answer("Please go on with the parser, and mind the escapes in quoted names this time.", "Ready?") == ""
-
-
 @pytest.mark.parametrize("form", ["queued", "command", "ran", "unsent"])
 def test_words_that_answer_no_text_show_none(form):
     assert answer("yes", "Shall I?", form=form) == ""
-
-
-def test_an_answer_shows_its_question():
-    assert answer("UTC", form="answer", about="Which time zone\nshould the log use?") == (
-        "asked: Which time zone should the log use?"
-    )
 
 
 def test_a_refusal_shows_the_call_that_it_refused():

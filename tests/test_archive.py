@@ -14,14 +14,11 @@ from pathlib import Path
 import pytest
 
 import ralf
-from hookkit import Rig
 from ralf import project as projects
 from ralf.config import Config
 from ralf.errors import Damaged
-from ralf.maintenance import ownership
 from ralf.maintenance.evidence import drop_evidence
 from ralf.maintenance.verify import verify
-from ralf.project import Project
 from ralf.route import history
 from ralf.route.archive import archive
 from storekit import Cli, context_of, journal_file, kept_bytes, records_of, route_file, write_session
@@ -87,16 +84,6 @@ def test_the_next_write_archives_what_had_no_record_for_so_long_and_all_of_it_re
     now = seen(project)
     assert {key: now[key] for key in before if key != "whole"} == {key: before[key] for key in before if key != "whole"}
     assert verify(root=project).findings == ()
-
-
-def test_the_next_hook_has_a_process_of_its_own_archive_them(project: Path) -> None:
-    ownership.init(Project(project), share=False)
-    for path in (context_of(project) / "journal" / "routes").iterdir():
-        os.utime(path, (time.time() - 400 * DAY,) * 2)
-    (Project(project).cache / "archived").unlink()
-    Rig(project, project / "session.jsonl").hook("SessionStart", source="startup")
-    assert listed(project) == []
-    assert ralf.get_context("tide", root=project).decisions
 
 
 def test_the_next_record_brings_a_route_back_as_it_was(project: Path, later: Later, cli: Cli) -> None:

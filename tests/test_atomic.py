@@ -39,16 +39,6 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.usefixtures("way")
-def test_a_file_is_replaced_or_made_and_nothing_is_left_beside_it(path: Path) -> None:
-    path.chmod(0o640)
-    replaced(path, b"new")
-    assert (path.read_bytes(), path.stat().st_mode & 0o777, path.stat().st_nlink) == (b"new", 0o640, 1)
-    path.unlink()
-    replaced(path, b"newer")
-    assert (path.read_bytes(), path.stat().st_nlink, hidden(path)) == (b"newer", 1, [])
-
-
-@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("before", [OLD, None])
 def test_what_somebody_saves_at_the_last_moment_stays(
     path: Path, monkeypatch: pytest.MonkeyPatch, before: bytes | None

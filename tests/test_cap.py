@@ -108,39 +108,6 @@ def test_goal_pinned_rules_active_work_and_the_newest_section_never_fold() -> No
     assert [decision.id for decision in rest.decisions if decision != PINNED] == newest
 
 
-@pytest.mark.ci
-def test_what_has_gone_is_counted_by_kind() -> None:
-    context = full(600)
-    found = capped(context)
-    folded = found.folded
-    assert folded.section_count == len(context.body.sections) - len(found.body.sections)
-    assert folded.decision_count == len(context.decisions) - len(found.decisions)
-    assert folded.fact_count == facts_of(context) - facts_of(found)
-    bare = sum(not decision.rationale for decision in found.decisions if decision.status == "active")
-    assert folded.rationale_count >= bare
-    again = capped(replace(found, body=context.body))
-    assert again.folded.section_count == folded.section_count + 600 - len(again.body.sections)
-
-
-def facts_of(context: RouteContext) -> int:
-    facts = context.facts
-    kinds = (facts.paths, facts.commands, facts.errors, facts.commits, facts.tests, facts.requests, facts.names)
-    return sum(map(len, kinds))
-
-
-def test_within_a_kind_the_oldest_folds_first() -> None:
-    context = full(60)
-    found = capped(replace(context, goal="word " * 12_000))
-    assert found.body.sections == context.body.sections[: len(found.body.sections)]
-    for kind in ("errors", "commits", "tests", "requests"):
-        kept = getattr(found.facts, kind)
-        assert kept == getattr(context.facts, kind)[len(getattr(context.facts, kind)) - len(kept) :]
-    active = [decision.id for decision in found.decisions if decision.status == "active"]
-    bare = [d.id for d in found.decisions if d.status == "active" and not d.rationale]
-    assert active == [d.id for d in context.decisions if d.status == "active"][-len(active) :]
-    assert bare == active[: len(bare)]
-
-
 def test_an_old_active_decision_keeps_its_text_and_speaker_when_its_details_fold() -> None:
     source = model.Source("a-session", 3, 4, "0123456789abcdef")
     whole = [
@@ -152,13 +119,3 @@ def test_an_old_active_decision_keeps_its_text_and_speaker_when_its_details_fold
     assert first == Decision("DEC-000", decision=f"0 {WORDS}", origin="user")
     assert found.decisions[-1].source == source
     assert len(found.decisions) == 300
-
-
-def test_a_decision_as_long_as_a_file_goes_before_a_rule_and_before_all_other_decisions() -> None:
-    rule = Decision(id="DEC-001", decision="Never push to main", kind="rule", pinned=True, status="active")
-    others = [Decision(id=f"DEC-{n:03d}", decision=f"Use port {n}", status="active") for n in range(2, 11)]
-    long = Decision(id="DEC-012", decision="word " * 30_000, status="active")
-    for decisions in ((rule, long, *others), (rule, *others, long)):
-        made = capped(replace(RouteContext(), decisions=decisions))
-        assert made.decisions == (rule, *others)
-        assert made.folded.decision_count == 1

@@ -65,13 +65,6 @@ def test_the_changes_applied_to_the_one_moment_are_the_other(project: Path, one:
 
 
 @pytest.mark.ci
-def test_a_moment_may_be_named_in_two_ways_and_a_route_s_beginning_is_r0(project: Path) -> None:
-    assert diff("tide", "2", "cp-002", root=project).words == ()
-    words = diff("tide", "r0", "r1", root=project).words
-    assert words and {told.what for told in words} == {"added"}
-
-
-@pytest.mark.ci
 def test_a_decision_that_the_cap_moved_out_has_not_gone(tmp_path: Path) -> None:
     for number in range(16):
         ralf.record_decision("tide", f"Choice {number}", rationale=f"because {number} " * 700, root=tmp_path)

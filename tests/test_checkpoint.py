@@ -6,7 +6,6 @@ import itertools
 import json
 import os
 import re
-import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +17,7 @@ import storekit
 from kit.claude_log import ClaudeLog
 from ralf.errors import TranscriptChanged
 from ralf.model.entries import Step
-from storekit import checkpoints_of, grow, kept_bytes, records_of, route_file, write_session
+from storekit import checkpoints_of, kept_bytes, records_of, route_file, write_session
 
 TOKENS = 170_000
 
@@ -92,13 +91,6 @@ def unmarked(root: Path) -> bytes:
 
 
 @pytest.mark.ci
-def test_the_same_transcript_in_a_fresh_store_gives_the_same_route_file(made: Path, tmp_path: Path) -> None:
-    shutil.copy(made / "session.jsonl", tmp_path / "copy.jsonl")
-    ralf.checkpoint("tide", tmp_path / "copy.jsonl", root=tmp_path)
-    assert unmarked(tmp_path) == unmarked(made)
-
-
-@pytest.mark.ci
 def test_the_route_file_names_no_path_of_the_machine_and_no_time_of_day(made: Path) -> None:
     text = route_file(made, "tide").read_text(encoding="utf-8")
     assert str(made) not in text
@@ -157,25 +149,6 @@ def test_the_route_is_not_locked_while_a_summarizer_runs(session: Path, tmp_path
     assert (context.revision, context.checkpoint_count) == (2, 1)
 
 
-@pytest.mark.ci
-def test_two_sessions_of_one_route_are_followed_each_on_its_own(tmp_path: Path) -> None:
-    one, other = tmp_path / "one.jsonl", tmp_path / "other.jsonl"
-    after_one = write_session(one, 3_000, "s-one")
-    write_session(other, 3_000, "s-other")
-    for path in (one, other, one, other):
-        ralf.checkpoint("both", path, root=tmp_path)
-    grow(one, 1_000, after_one, "s-one")
-    ralf.checkpoint("both", one, root=tmp_path)
-    assert [session for session, _, _ in checkpoints_of(tmp_path, "both")] == ["s-one", "s-other", "s-one"]
-
-
-def test_a_transcript_that_only_says_empty_things_gives_no_checkpoint(tmp_path: Path) -> None:
-    path = tmp_path / "empty.jsonl"
-    path.write_text(json.dumps({"type": "summary", "summary": "x", "sessionId": "s"}) + "\n")
-    assert ralf.checkpoint("none", path, root=tmp_path).checkpoints == ()
-    assert not route_file(tmp_path, "none").exists()
-
-
 # ---- transcripts that changed ----
 
 
@@ -219,16 +192,6 @@ def test_restart_of_a_transcript_whose_end_was_rewritten_doubles_no_segment(tmp_
 
 
 # ---- what is lost and comes back ----
-
-
-@pytest.mark.ci
-def test_what_a_dead_writer_left_half_done_is_gone_after_the_next_write(project: Path) -> None:
-    left = storekit.context_of(project) / "prev" / "routes" / ".tide.md.new"
-    left.write_text("half a fi")
-    assert ralf.get_context("tide", root=project).checkpoint_count == 4
-    assert [summary.route for summary in ralf.list_routes(root=project)] == ["tide"]
-    ralf.record_decision("tide", "Go on", root=project)
-    assert not left.exists()
 
 
 # ---- several processes, and processes that die ----

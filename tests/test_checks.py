@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ralf.facts.checks import checks_in, covers, ending, failing_lines, most_telling
+from ralf.facts.checks import checks_in, covers, ending, failing_lines
 from ralf.facts.commands import simple_commands
 
-GO_FAILS = "--- FAIL: TestHarbour (0.00s)\n    tide_test.go:12: got 3, want 4\nFAIL\nFAIL\tport/tide\t0.5s\nFAIL"
 GO_PASSES = "ok  \tport/tide\t0.5s"
 
 
@@ -45,10 +44,6 @@ def test_two_runs_of_the_same_program_over_the_same_paths_are_the_same_check(com
 )
 def test_a_command_that_checks_nothing_is_no_check(command: str) -> None:
     assert keys(command) == []
-
-
-def test_a_chain_has_each_of_its_checks() -> None:
-    assert keys("ruff check && mypy src && pytest -q") == ["ruff check", "mypy src", "pytest"]
 
 
 @pytest.mark.parametrize(
@@ -110,12 +105,6 @@ def test_a_check_is_not_called_failed_for_another_command_of_its_chain() -> None
 
 
 # ---- failing lines ----
-
-
-def test_lines_with_a_place_and_an_error_come_before_bare_marks_in_the_order_of_the_output() -> None:
-    output = "collecting\nFAILED summary\nsrc/a.py:3: error: bad type\nnoise\nsrc/b.py:9: error: worse"
-    assert most_telling(output.splitlines(), 2) == ["src/a.py:3: error: bad type", "src/b.py:9: error: worse"]
-    assert failing_lines(output) == ("FAILED summary", "src/a.py:3: error: bad type", "src/b.py:9: error: worse")
 
 
 def test_failing_lines_are_at_most_eight_and_short_and_never_the_head_of_a_log() -> None:

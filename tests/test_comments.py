@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 
-from contexts import mapping, quick, text
+from contexts import quick, text
 from ralf.document import guarded_yaml
 from ralf.document.comments import found, lines_of
-from ralf.document.yaml_text import dump
 from ralf.model import Body, Comment, RouteContext
 from ralf.route.routefile import parse, render
-
-
-@given(mapping)
-@example({"x": "a # b\n# c\n", "y": ["# d", " # e\n f"], "z": "\n# g", "'": '" # h'})
-@quick
-def test_no_text_of_a_value_is_a_comment(tree: dict[str, Any]) -> None:
-    assert found(dump(tree)) == {}
 
 
 @pytest.mark.parametrize(

@@ -21,12 +21,6 @@ def load(folder: Path, text: str | bytes) -> Config:
     return config.load(path)
 
 
-def test_without_a_file_everything_is_as_documented(tmp_path: Path) -> None:
-    found = config.load(tmp_path / "config.yaml")
-    assert found == Config()
-    assert (found.segment_limit, found.limits.window, found.limits.pressure) == (50_000, 200_000, 0.60)
-
-
 @pytest.mark.parametrize(
     ("text", "limit"),
     [
@@ -85,17 +79,6 @@ def test_what_makes_no_sense_is_refused_with_the_files_name(tmp_path: Path, text
         load(tmp_path, text + "\n")
     assert str(raised.value).startswith(f"{tmp_path / 'config.yaml'}: ")
     assert raised.value.hint
-
-
-def test_a_misspelt_key_is_told_the_right_one(tmp_path: Path) -> None:
-    with pytest.raises(UsageError) as raised:
-        load(tmp_path, "treshold: 1\n")
-    assert "threshold" in raised.value.hint
-    with pytest.raises(UsageError) as raised:
-        load(tmp_path, "# mine\nhooks: on\nzzz: 1\n")
-    path = tmp_path / "config.yaml"
-    assert str(raised.value).startswith(f"{path}: ") and "zzz" in str(raised.value)
-    assert str(path) in raised.value.hint and "threshold" in raised.value.hint
 
 
 def test_the_file_that_init_writes_is_understood_and_changes_nothing(tmp_path: Path) -> None:

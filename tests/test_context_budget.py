@@ -191,29 +191,6 @@ def test_a_checkpoint_is_made_once_per_crossing_also_by_new_processes(
         assert ran.json()["current_tokens"] == tokens
 
 
-@pytest.mark.ci
-def test_of_many_processes_at_once_one_makes_it(tmp_path: Path, run_dir: Path, session: Path) -> None:
-    args = ["check", "--run-dir", run_dir, "--tokens", 150_000, "--route", ROUTE, "--transcript", session]
-    command = [sys.executable, "-m", "ralf_integrations.blackbox5.context_budget", *map(str, args)]
-    env = storekit.environment(tmp_path)
-    started = [subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(20)]
-    said = [child.communicate(timeout=storekit.HANGS)[1].decode() for child in started]
-    assert [child.returncode for child in started] == [0] * 20, said
-    assert counts(tmp_path) == 1
-    assert sum("checkpoint cp-001" in text for text in said) == 1
-
-
-def test_a_checkpoint_that_fails_stops_nothing_and_is_tried_again(
-    tmp_path: Path, run_dir: Path, session: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    args = ("check", "--run-dir", run_dir, "--tokens", 150_000, "--route", ROUTE, "--transcript", tmp_path / "later")
-    ran = called(capfd, *args)
-    assert (ran.status, ran.json()["threshold_triggered"]) == (0, "warning")
-    session.rename(tmp_path / "later")
-    assert called(capfd, *args).status == 0
-    assert counts(tmp_path) == 1
-
-
 def test_nothing_is_made_in_a_folder_that_is_no_project_or_is_switched_off(
     tmp_path: Path, run_dir: Path, session: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -270,43 +247,3 @@ def test_attached_to_an_existing_class_it_checkpoints_each_crossing_and_calls_it
 
 
 # ---- what the client says ----
-
-
-@pytest.fixture
-def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A session that Claude Code has kept of the project, whose window holds 150,000 tokens."""
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "home"))
-    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "none"))
-    name = "".join(c if c.isascii() and c.isalnum() else "-" for c in str(tmp_path))
-    path = tmp_path / "home" / "projects" / name / "0c1f8f2e-0000-4000-8000-000000000001.jsonl"
-    path.parent.mkdir(parents=True)
-    storekit.write_session(path, 1_500, path.stem)
-    usage = {"input_tokens": 1_000, "cache_read_input_tokens": 148_000, "output_tokens": 1_000}
-    message = {"role": "assistant", "model": "m", "id": "msg_x", "content": [{"type": "text", "text": "so"}]}
-    record = {"type": "assistant", "sessionId": path.stem, "uuid": "u", "timestamp": "2026-03-02T08:00:00.000Z"}
-    with path.open("a") as file:
-        file.write(json.dumps(record | {"message": message | {"usage": usage}}) + "\n")
-    return path
-
-
-def test_auto_takes_the_clients_own_figure(run_dir: Path, client: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    ran = called(capfd, "check", "--run-dir", run_dir, "--tokens", "auto", "--route", ROUTE)
-    shown = ran.json()
-    assert (ran.status, shown["threshold_triggered"], shown["max_tokens"]) == (0, "warning", 200_000)
-    assert 149_000 <= shown["current_tokens"] <= 150_000
-    assert storekit.checkpoints_of(run_dir.parents[2], ROUTE)[0][0] == client.stem
-
-
-def test_a_checkpoint_that_is_noted_in_the_runs_tracking_is_nothing_new_in_the_run(
-    tmp_path: Path, run_dir: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"):
-        monkeypatch.setenv(name, str(run_dir / "none"))
-    (run_dir / "DECISIONS.md").write_text("# DECISIONS\n\n## D-1: Keep WAL mode\n\n**Rationale:** one file\n")
-    tracked = {"run_id": run_dir.name, "task_id": ROUTE, "status": "active", "progress_log": [], "metadata": {}}
-    (run_dir / "tracking.json").write_text(json.dumps(tracked))
-    args = ("create", "--route", ROUTE, "--run-dir", run_dir)
-    made = [called(capfd, *args).json()["checkpoint_id"] for _ in range(3)]
-    assert made == ["cp-001", None, None]
-    told = json.loads((run_dir / "tracking.json").read_text())["checkpoints"]
-    assert [one["checkpoint_id"] for one in told] == ["cp-001"]

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.faults import conversations
 
-from ralf.conversation.messages import IMAGE_TOKENS, cost, groups
+from ralf.conversation.messages import groups
 from ralf.conversation.results import restore, store_results
 from ralf.conversation.summary import summarize
 from ralf.conversation.truncation import truncate
-from ralf.errors import NotFound, UsageError
-from ralf.text import tokens
+from ralf.errors import NotFound
 
 SYSTEM = {"role": "system", "content": "You mend the server."}
 
@@ -43,21 +41,6 @@ def long(turns: int = 30) -> list[dict[str, Any]]:
 # ---- truncation ----
 
 
-def test_a_conversation_that_fits_is_left_as_it_is() -> None:
-    messages = long(3)
-    assert truncate(messages, 10_000).messages == tuple(messages)
-
-
-def test_system_prompt_request_and_newest_turns_stay() -> None:
-    messages = long()
-    cut = truncate(messages, 1_500)
-    assert list(cut.messages[:2]) == messages[:2]
-    assert cut.messages[-1] == messages[-1]
-    assert cut.cut == tuple(range(2, 2 + len(cut.cut)))
-    assert not cut.shortened
-    assert cut.tokens <= 1_500
-
-
 def test_a_pin_stays_with_the_result_of_its_call() -> None:
     messages = long()
     kept = truncate(messages, 1_500, pins=[4]).messages
@@ -71,23 +54,6 @@ def test_a_system_prompt_over_the_budget_is_cut_in_its_middle_and_says_so() -> N
     assert len(cut.messages[0]["content"]) < 2_000
     assert cut.messages[1] == said("user", "Go on.")
     assert cut.tokens <= 300
-
-
-def test_parallel_calls_and_all_their_results_are_one_group() -> None:
-    call = {"role": "assistant", "content": None, "tool_calls": [{"id": "a"}, {"id": "b"}]}
-    answers = [{"role": "tool", "tool_call_id": id_, "content": "ok"} for id_ in "ab"]
-    assert groups([SYSTEM, call, *answers, said("user", "Thanks.")]) == [[0], [1, 2, 3], [4]]
-
-
-def test_an_image_counts_what_images_cost_not_its_base64() -> None:
-    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QUFB" * 100_000}}
-    assert cost({"role": "user", "content": [image]}, tokens.count) < IMAGE_TOKENS + 100
-
-
-@pytest.mark.parametrize(("budget", "pins"), [(-1, ()), (10, (7,))])
-def test_a_negative_budget_and_a_pin_that_is_none_are_refused(budget: int, pins: tuple[int, ...]) -> None:
-    with pytest.raises(UsageError):
-        truncate([SYSTEM], budget, pins=pins)
 
 
 @pytest.mark.ci
@@ -163,11 +129,6 @@ def test_a_large_result_is_kept_outside_and_comes_back_as_it_was() -> None:
     assert len(kept.blobs) == 4
 
 
-def test_a_result_that_is_gone_is_an_error() -> None:
-    with pytest.raises(NotFound):
-        restore([{"role": "tool", "tool_call_id": "a", "content": _LINE}], Kept())
-
-
 _LINE = "[Result stored at nightly/result-0123456789abcdef, 9 bytes]"
 
 
@@ -182,12 +143,6 @@ def test_a_result_that_only_looks_like_a_reference_comes_back_as_it_was() -> Non
 
 
 # ---- what no one should hand over ----
-
-
-@pytest.mark.parametrize("act", [lambda one: truncate([one], 9), lambda one: store_results([one], Kept())])
-def test_a_message_that_is_no_mapping_is_refused_by_its_place(act: Callable[[Any], object]) -> None:
-    with pytest.raises(UsageError, match="message 0: "):
-        act(object())
 
 
 @pytest.mark.ci

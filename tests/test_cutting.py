@@ -29,18 +29,6 @@ def test_a_long_line_gives_way_in_whole_sentences(language):
     assert head.strip()[-1] in ".!?。！？؟" and tail.strip()[-1] in ".!?。！？؟"
 
 
-def test_two_thirds_come_from_the_head_and_a_third_from_the_end():
-    shown = cut("\n".join(f"line {number:03} of the report" for number in range(100)), 600)
-    head, _, tail = shown.partition(LEFT_OUT)
-    assert head.startswith("line 000") and tail.endswith("line 099 of the report")
-    assert 1.5 < len(head) / len(tail) < 2.6
-
-
-def test_a_long_code_block_is_counted_and_a_short_one_is_kept():
-    assert "[code, 40 lines]" in cut("See:\n```go\n" + "x := 1 // a line\n" * 40 + "```\n" + "It works. " * 30, 400)
-    assert "```\nx = 1\n```" in cut("See this.\n```\nx = 1\n```", 400)
-
-
 @pytest.mark.parametrize(
     "question", ["Shall I go on?", "¿Sigo?", "要继续吗？", "Soll ich?", "Продолжать?", "هل أتابع؟"]
 )

@@ -65,17 +65,6 @@ def test_where_git_does_not_answer_the_record_stands(user: User, session: Sessio
     assert "by git" not in shown and "Carry the gauges over." in shown
 
 
-def test_git_is_not_asked_about_the_project_for_a_session_of_another_repository(user: User, tmp_path: Path) -> None:
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    user.git("init", "-q", ".", cwd=elsewhere)
-    session = user.session()
-    session.cwd = str(elsewhere)
-    session.says("Carry the gauges over.")
-    user.does("checkpoint", "harbour", "--transcript", session.log)
-    assert "by git" not in user.does("show", "harbour").out
-
-
 @pytest.mark.parametrize("place", ["the project", "a submodule"])
 def test_git_is_asked_nothing_for_which_it_would_run_a_filter_that_the_repository_brings(
     user: User, session: Session, tmp_path: Path, place: str

@@ -176,15 +176,3 @@ def test_a_route_file_that_git_tracks_is_left_as_it_is_and_each_write_says_so(tm
     ran = process("decide", "tide", "Two", cwd=root)
     assert ran.status == 0 and f"{path}: git tracks it, so it is left as it is: git -C {root} rm --cached" in ran.err
     assert path.read_bytes() == before and "Two" in ralf.get_context("tide", root=root).render()
-
-
-@pytest.mark.parametrize("name", ["journal/inbox/s-1.jsonl", "journal/routes/mine.jsonl"])
-def test_a_store_of_which_git_tracks_a_part_goes_on_where_it_does_not(repository: Path, name: str) -> None:
-    place = context_of(repository) / name
-    place.parent.mkdir(parents=True)
-    place.write_bytes(b"")
-    commit(repository, place)
-    work(repository)
-    assert ralf.get_context("tide", root=repository).decisions
-    assert place.read_bytes() == b""
-    assert staged(repository) == []

@@ -68,27 +68,12 @@ def test_a_line_that_is_no_record_of_a_route_is_said_with_its_id(store: FileStor
     assert error.value.exit_status == 4
 
 
-def test_a_payload_with_half_a_surrogate_pair_is_refused_before_anything_is_written(store: FileStore) -> None:
-    with pytest.raises(UnicodeEncodeError):
-        journal.append(store, ROUTE, Record(1, "x", {"said": "\ud800 \u00e9"}), id="a", after=None)
-    assert list(journal.read(store, ROUTE)) == []
-
-
 @pytest.mark.ci
 def test_a_changed_payload_is_not_intact_unless_its_record_says_that_it_was_purged() -> None:
     record = journal.parsed(ROUTE, Entry("0-0", "x", journal.line_of(Record(1, "x", {"said": "a secret"}))))
     changed = replace(record, payload={"said": "[forgotten]"})
     assert not is_intact(changed)
     assert is_intact(replace(changed, purged=True))
-
-
-def test_records_of_both_versions_stand_in_one_journal(store: FileStore) -> None:
-    line = b'{"v":1,"revision":1,"parent":0,"kind":"x","payload":{"a":1},"render":""}'
-    head = store.append(journal.stream_of(ROUTE), line, id="old", after=None)
-    journal.append(store, ROUTE, Record(2, "x", {"a": 2}), id="new", after=head)
-    records = [record for _, record in journal.read(store, ROUTE)]
-    assert [(record.version, record.payload["a"]) for record in records] == [(1, 1), (2, 2)]
-    assert all(map(is_intact, records))
 
 
 MALFORMED: dict[str, tuple[str, dict[str, Any]]] = {

@@ -23,7 +23,6 @@ from ralf.document import index
 from ralf.errors import RalfError, UsageError
 from ralf.maintenance.evidence import drop_evidence
 from ralf.project import Project
-from ralf.storage import git_files
 from storekit import HANGS, context_of, copied
 
 MARK = "Words from elsewhere"
@@ -172,11 +171,6 @@ def _paths(root: Path) -> list[str]:
     return [name for name in found if name not in blobs[2:]]
 
 
-def _one_of_each(names: list[str]) -> list[str]:
-    """The folders, and of the files in one folder one."""
-    return list({name.rpartition("/")[0] if "." in name.rpartition("/")[2] else name: name for name in names}.values())
-
-
 def check(made: Path, work: Path, name: str, swap: Callable[[Path, Path], None]) -> None:
     """Fails unless all that can be done with a store leaves alone, and unread, what lies outside of it."""
     root, elsewhere = work / "project", work / "elsewhere"
@@ -194,24 +188,12 @@ def check(made: Path, work: Path, name: str, swap: Callable[[Path, Path], None])
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("swap", [link, fifo, empty], ids=lambda swap: swap.__name__)
-def test_nothing_outside_is_read_written_or_removed_whatever_lies_in_place_of_some(
-    made: Path, tmp_path: Path, swap: Callable[[Path, Path], None]
-) -> None:
-    for name in _one_of_each(_paths(made))[:: 1 if swap is link else 3]:
-        check(made, tmp_path / "work", name, swap)
-
-
-@pytest.mark.ci
 @pytest.mark.parametrize("swap", SWAPS, ids=lambda swap: swap.__name__)
 def test_nothing_outside_is_read_written_or_removed_whatever_lies_in_any_place(
     made: Path, tmp_path: Path, swap: Callable[[Path, Path], None]
 ) -> None:
     for name in _paths(made):
         check(made, tmp_path / "work", name, swap)
-
-
-# ---- the way to the store ----
 
 
 @pytest.mark.ci
@@ -230,6 +212,9 @@ def test_a_store_linked_out_of_the_project_is_refused_unless_the_project_was_nam
         monkeypatch.setenv("RALF_PROJECT_DIR", str(project))
         assert ralf.get_context(ROUTE).checkpoint_count == 2
         monkeypatch.delenv("RALF_PROJECT_DIR")
+
+
+# ---- the way to the store ----
 
 
 @pytest.mark.parametrize(
@@ -262,18 +247,6 @@ def test_a_pipe_or_a_device_among_gits_files_hangs_nobody(
     lay(tmp_path / place)
     with not_hanging():
         assert routing.choose(project.find(tmp_path)).route == "default"
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize("lay", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")], ids=["a pipe", "a device"])
-def test_a_pipe_or_a_device_in_place_of_gits_index_hangs_no_writer(
-    tmp_path: Path, lay: Callable[[Path], object]
-) -> None:
-    (tmp_path / ".git").mkdir()
-    lay(tmp_path / ".git" / "index")
-    with not_hanging():
-        assert git_files.tracks(tmp_path, Path("x"))  # nobody can tell
-        assert git_files.tracks(tmp_path, Path("config.local.yaml"))
 
 
 @pytest.mark.parametrize("content", [b"x: 1\n" * 300_000, b"\0", b"threshold: [1]\n", b"threshold: {a: &a [*a]}\n"])

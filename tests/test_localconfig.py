@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 from dataclasses import fields
@@ -68,14 +67,6 @@ def test_a_file_that_others_may_touch_is_refused_with_what_to_type(tmp_path: Pat
     assert caught.value.hint == f"chmod 600 {path}"
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
-def test_a_file_of_somebody_else_is_refused(tmp_path: Path) -> None:
-    path = write(tmp_path, "summarizer: claude\n")
-    os.chown(path, 12_345, -1)
-    with pytest.raises(UsageError, match="belongs to somebody else"):
-        local_config.load_local_config(path)
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -91,19 +82,6 @@ def test_a_value_that_makes_no_sense_names_file_and_key(tmp_path: Path, text: st
         local_config.load_local_config(path)
     assert str(caught.value).startswith(f"{path}: ")
     assert any(word in str(caught.value) for word in text.splitlines()[-1].split(": "))
-
-
-@pytest.mark.parametrize(
-    ("text", "cap"),
-    [
-        ("", Cap()),
-        ("200,000 tokens", Cap(200_000)),
-        ("$2.50", Cap(None, 2.5)),
-        ("1 dollar and 5000 tokens", Cap(5_000, 1.0)),
-    ],
-)
-def test_a_daily_cap_is_tokens_or_money_or_both(text: str, cap: Cap) -> None:
-    assert Cap.parse(text) == cap
 
 
 RUNS = "summarizer: command\ncommand: [touch, /tmp/owned]\n"
@@ -181,16 +159,6 @@ def test_a_person_at_a_terminal_allows_a_file_that_they_are_shown(tmp_path: Path
     assert status == 0 and "command: [touch, /tmp/owned]" in out
     assert local_config.local_config_of(Project(tmp_path)).summarizer == "command"
     assert "nothing here came from elsewhere" in trust(tmp_path).out
-
-
-def test_a_script_allows_settings_by_their_digest_in_its_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = write(store_of(tmp_path), RUNS)
-    monkeypatch.setenv("RALF_CONSENT", hashlib.sha256(path.read_bytes()).hexdigest())
-    assert local_config.local_config_of(Project(tmp_path)).summarizer == "command"
-    path.write_text(RUNS + "timeout: 5\n")
-    refused(tmp_path)
 
 
 def trust(root: Path) -> storekit.Ran:

@@ -12,9 +12,6 @@ import pytest
 from hypothesis import given, strategies as st
 
 from kit.git import commit, git, repository
-from ralf.errors import NotFound
-from ralf.maintenance.repair import repair
-from ralf.maintenance.verify import verify
 from ralf.memory import provenance, writing
 from ralf.memory.exporting import export
 from ralf.memory.family import Delta, delta, new_item
@@ -23,7 +20,6 @@ from ralf.memory.writing import path_of
 from ralf.project import Project, find
 from ralf.text.cleaning import outside
 
-SECRET = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
 WORDS = "the harbour master of Lindholm keeps the key"
 
 
@@ -89,30 +85,7 @@ def test_what_a_person_dropped_comes_back_only_by_a_person(project: Project) -> 
     assert [item.id for item in written(project, said("trap", **trap)).of_kind("trap")] == ["trap-2"]
 
 
-def test_every_item_leads_to_the_records_that_made_it_also_when_it_is_gone(project: Project) -> None:
-    used = delta("use", "fact-2", evidence=("work cp-9",))
-    written(project, used, delta("drop", "fact-2", reason="old", origin="person"))
-    why = provenance.why(project, "main", "fact-2")
-    assert [step.what for step in why.steps] == ["added by a person", "occurred again", "dropped: old"]
-    assert [source.reference for source in why.sources] == ["work cp-9"]
-    with pytest.raises(NotFound):
-        provenance.why(project, "main", "fact-77")
-
-
 # ---- the file ----
-
-
-def test_the_file_is_readable_markdown_in_the_published_form(project: Project) -> None:
-    written(
-        project,
-        said("pattern", text="Run the linter first", type="workflow", uses=12),
-        said("preference", key="indent", value="tabs"),
-        delta("edit", "pattern-1", values={"confidence": 0.9}, origin="person"),
-    )
-    text = path_of(project, "main").read_text()
-    assert text.startswith("# Agent Memory - main\n\n_Last compacted: never | Outcomes: 0 | Patterns: 1_\n")
-    assert "\n## Workflow Patterns\n\n- [pattern-1] Run the linter first (12 uses, 90% confidence)\n" in text
-    assert "\n## Tool Preferences\n\n- [preference-1] indent: tabs (0 uses, 50% confidence)\n" in text
 
 
 def test_a_file_that_is_edited_by_hand_keeps_every_field_and_section(project: Project) -> None:
@@ -142,28 +115,6 @@ def test_a_file_that_is_cut_off_is_left_while_it_may_be_a_save_and_takes_nothing
     os.utime(path, (0, 0))
     written(project)
     assert texts(project) == [WORDS, "two", "three"]
-
-
-def test_a_file_that_is_missing_or_damaged_is_found_and_written_anew_from_the_journal(project: Project) -> None:
-    path = path_of(project, "main")
-    content = path.read_bytes()
-    path.write_bytes(content + b"\xff")
-    assert [one.path for one in verify(root=project.root).findings if one.damage] == [path]
-    assert texts(project) == [WORDS, "two"]
-    assert not repair(root=project.root).after.damaged
-    assert path.read_bytes() == content and os.stat(path).st_mode & 0o077 == 0
-    path.unlink()
-    written(project)
-    assert path.read_bytes() == content
-
-
-def test_a_secret_that_a_person_writes_into_the_file_is_redacted_by_the_next_write(project: Project) -> None:
-    path = path_of(project, "main")
-    path.write_text(path.read_text().replace("] two", f"] two {SECRET}"))
-    assert SECRET not in repr(writing.load(project, "main"))
-    written(project)
-    for one in project.folder.rglob("*"):
-        assert not one.is_file() or SECRET.encode() not in one.read_bytes(), one
 
 
 def test_a_file_that_git_brought_is_foreign_until_it_is_accepted(project: Project) -> None:

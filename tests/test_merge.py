@@ -118,18 +118,6 @@ def test_what_only_one_side_added_or_removed_takes_nothing_from_what_the_other_h
     assert merge(one, one, {}).tree == {}
 
 
-def test_an_item_that_came_meanwhile_stays_behind_the_one_that_it_stood_behind() -> None:
-    base, ours = ({"todos": [{"content": name} for name in names]} for names in ("abc", "abxc"))
-    turned = {"todos": [{"content": name} for name in "cnab"]}
-    assert "".join(item["content"] for item in merge(base, ours, turned).tree["todos"]) == "cnabx"
-
-
-def test_a_section_that_came_meanwhile_stands_where_its_number_says() -> None:
-    changes = [{"at": [BODY, "sections", "2"], "value": {"number": 2}}]
-    tree = apply({BODY: {"sections": [{"number": 3}, {"number": 1}]}}, changes)
-    assert [section["number"] for section in tree[BODY]["sections"]] == [3, 2, 1]
-
-
 def test_a_section_that_a_person_wrote_costs_no_section_that_came_meanwhile() -> None:
     base = {BODY: {"sections": [{"number": 1, "text": "a"}]}}
     ours = {BODY: {"sections": [{"number": 2, "text": "new"}, {"number": 1, "text": "a"}]}}

@@ -42,16 +42,3 @@ def test_an_allowed_name_never_leaves_its_folder(name: str) -> None:
     if cleaning.is_valid(name):
         assert name not in (".", "..")
         assert not set(name) & set("/\\\0\n: ")
-
-
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        ("Fix the login form: it forgets the user's name", "fix-the-login-form-it-forgets-the-users"),
-        ("Überarbeite die Größe der Schrift", "uberarbeite-die-groe-der-schrift"),
-        ("Fix src/a.py\nand more", "fix-src-a-py-and-more"),
-        ("潮汐表を新しいリーダーへ移す", ""),
-    ],
-)
-def test_a_readable_name_is_made_of_the_first_words(text: str, name: str) -> None:
-    assert cleaning.readable(text) == name

@@ -71,23 +71,6 @@ def test_a_hostile_server_comes_to_one_error_in_time_without_a_word_of_its_own(t
     assert not any(b"CONNECT" in told for told in heard)
 
 
-@pytest.mark.ci
-def test_words_that_an_absent_server_could_not_record_are_given_back(tmp_path: Path) -> None:
-    port = closed_port()
-    pointed(tmp_path, port)
-    ran = decided(tmp_path)
-    ran.complains(5, f"nats://127.0.0.1:{port}")
-    assert f"not recorded: {SAID}\none reader\n" in ran.err
-    env = storekit.environment(tmp_path.parent)
-    told = "## Now\nThe parser is done.\n## Next\n- Mend the fence\n"
-    handed = command.run("handover", "api", cwd=tmp_path, env=env, stdin=told)
-    handed.complains(5, f"nats://127.0.0.1:{port}")
-    assert told.strip() in handed.err
-    added = command.run("task", "add", "Carry it over", "-d", "-", cwd=tmp_path, env=env, stdin="every harbour")
-    added.complains(5, "tasks")
-    assert "not recorded: Carry it over\nevery harbour\n" in added.err
-
-
 @pytest.mark.ci(seconds=20)
 @pytest.mark.parametrize("kind", ["absent", "silence", "words for now"])
 def test_a_hook_says_nothing_of_servers_that_are_away_and_is_due_again_when_they_answer(
@@ -127,18 +110,6 @@ def plan(servers: natskit.Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     chosen(made.root, servers, f"loop-{os.getpid()}-{time.time_ns()}")
     yield made
     made.close()
-
-
-@pytest.mark.ci(seconds=10)
-def test_a_loop_releases_the_lease_that_its_dead_agent_has_renewed_and_tries_again_at_once(plan: Plan) -> None:
-    """A lease lasts 15 seconds; the agent that reported its progress had renewed the one of its loop."""
-    task = plan.add("progress=half exit=1", "done")
-    status, out = plan.run("--workers", "1")
-    assert status == 0, out
-    assert plan.outcomes(task) == ["crashed", "done"]
-    begun = [line["at"] for line in plan.lines("start")]
-    ended = [line["at"] for line in plan.lines("end")]
-    assert begun[1] - ended[0] < 5
 
 
 @pytest.mark.ci(seconds=10)

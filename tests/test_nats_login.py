@@ -18,7 +18,7 @@ import pytest
 
 import natskit
 from ralf import environment
-from ralf.errors import Busy, Damaged, RalfError, UsageError
+from ralf.errors import Damaged, RalfError, UsageError
 from ralf.project import Project
 from test_nats_store import chosen
 
@@ -148,33 +148,7 @@ def test_a_server_that_is_to_encrypt_and_does_not_is_told_nothing() -> None:
         assert PASSWORD not in told(refused.value)
 
 
-def test_a_server_that_another_one_announces_is_told_nothing() -> None:
-    with listening() as (announced, heard):
-        info = {"server_id": "x", "version": "2.15.1", "headers": True, "auth_required": True}
-        more = {"connect_urls": [f"127.0.0.1:{announced}"]}
-        with listening(info=json.dumps(info | more), answer=b"-ERR 'Authorization Violation'\r\n") as (port, ours):
-            address = Address((f"nats://127.0.0.1:{port}",), "ralf", PASSWORD)
-            with linked(address) as store, pytest.raises(UsageError, match="refuses this user"):
-                store.head(STREAM)
-        assert PASSWORD.encode() in b"".join(ours)
-        assert heard == []
-
-
 # ---- who we are ----
-
-
-@pytest.mark.ci
-def test_a_server_that_asks_for_a_certificate_gets_ours(tmp_path: Path, ours: certificates.Authority) -> None:
-    certificate, key = ours.certificate("client.example")
-    asks = tls(ours.certificate("127.0.0.1"), f'ca_file: "{ours.path}"', "verify: true")
-    with running(tmp_path, password="", **asks) as servers:
-        address = replace(servers.address, ca=str(ours.path))
-        with linked(replace(address, certificate=str(certificate), key=str(key))) as store:
-            assert store.append(STREAM, b"{}", id="x", after=None)
-        link = Link(address)
-        with pytest.raises((UsageError, Busy)):
-            NatsStore(address, "p", key=natskit.KEY, replicas=1, link=link, timeout=5).head(STREAM)
-        link.close()
 
 
 def test_a_creds_file_is_a_login(tmp_path: Path) -> None:
@@ -210,16 +184,6 @@ def test_a_creds_file_that_cannot_count_is_refused_without_its_words(
     with linked(address) as store, pytest.raises((UsageError, Damaged), match=reason) as refused:
         store.head(STREAM)
     assert not [word for word in [*words, "HUNTER2"] if word in told(refused.value)]
-
-
-@pytest.mark.parametrize(
-    "more",
-    [{"user": "ralf"}, {"password": "hunter2"}, {"user": "ralf", "password": "hunter2", "creds": "/x"}, {"key": "/x"}],
-)
-def test_half_a_login_and_two_are_refused(more: dict[str, str]) -> None:
-    with pytest.raises(UsageError) as refused:
-        Address(("nats://127.0.0.1:1",), **more)
-    assert "hunter2" not in told(refused.value)
 
 
 @pytest.mark.ci
@@ -261,12 +225,6 @@ def test_a_process_that_goes_on_without_us_has_the_login_where_no_list_of_proces
         known, seen, rest = json.loads(told_in.read_text())
         assert (known, rest) == (password or None, "")
         assert not [text for text in seen if PASSWORD in text or "RALF_NATS" in text]
-
-
-def test_programs_that_ralf_runs_have_no_login(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("RALF_NATS_USER", "RALF_NATS_PASSWORD", "RALF_NATS_CREDS"):
-        monkeypatch.setenv(name, "hunter2")
-    assert "hunter2" not in [*environment.of_a_model().values(), *environment.of_a_summarizer(["MY_KEY"]).values()]
 
 
 @pytest.mark.parametrize(

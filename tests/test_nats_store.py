@@ -4,14 +4,9 @@ what it is told of us.
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import socket
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,11 +15,10 @@ import natskit
 import ralf
 import storekit
 from natskit import on
-from ralf.errors import Busy, Conflict, DamagedJournal, UnknownToken, UsageError
+from ralf.errors import Busy, Conflict, UnknownToken, UsageError
 from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf.storage import registry
-from ralf_integrations import monitoring
 from storekit import context_of
 
 pytestmark = pytest.mark.skipif(bool(natskit.absent()), reason=natskit.absent() or "-")
@@ -124,15 +118,6 @@ def test_without_a_server_it_is_busy_and_goes_on_when_there_is_one_again(servers
     link.close()
 
 
-def test_a_record_that_the_server_has_lost_is_noticed_after_those_before_it(store: NatsStore) -> None:
-    tokens = filled(store, 5)
-    on(store, lambda log: log.delete(int(tokens[2].split(".")[0])))
-    found: list[str] = []
-    with pytest.raises(DamagedJournal, match="the record 3 is missing"):
-        found.extend(entry.token for entry in store.read(STREAM))
-    assert found == tokens[:2]
-
-
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # of a process with threads, which is the point
 def test_a_forked_process_makes_a_connection_of_its_own(servers: natskit.Servers) -> None:
     servers.ready()
@@ -147,18 +132,6 @@ def test_a_forked_process_makes_a_connection_of_its_own(servers: natskit.Servers
     assert [entry.id for entry in store.read(STREAM)] == ["id-0", "child"]
     with pytest.raises(Conflict):
         store.append(STREAM, b"{}", id="parent", after=head)
-
-
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_a_forked_process_leaves_the_connection_to_the_process_that_made_it(servers: natskit.Servers) -> None:
-    from ralf_integrations.stores.nats_link import Link
-
-    made = Link(servers.address)
-    if not (child := os.fork()):
-        made.close()  # as at the end of a process: the thread that would answer is not here
-        os._exit(7)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-    made.close()
 
 
 # ---- replacing and dropping, broken off ----
@@ -248,52 +221,6 @@ def on_disk(servers: natskit.Servers) -> bytes:
 # ---- servers that cannot agree for a while ----
 
 
-@pytest.fixture(scope="module")
-def three() -> Iterator[natskit.Servers]:
-    """Three servers, of which a test may stop some."""
-    found = natskit.Servers(3)
-    found.ready()
-    yield found
-    found.stop()
-
-
-def without_majority(servers: natskit.Servers, project: str, work: Callable[[NatsStore], object]) -> object:
-    """What work returns that begins while only the leader runs, asks it, and ends when the others run again."""
-    while (leader := servers.leader(project)) is None:
-        time.sleep(0.1)
-    link = Link(Address((servers.urls()[leader],)))
-    store = NatsStore(link.address, project, timeout=60, link=link, key=natskit.KEY)
-    store.head("routes/none")  # it is connected
-    others = [number for number in range(3) if number != leader]
-    got: list[object] = []
-    working = threading.Thread(target=lambda: got.append(work(store)))
-    for number in others:
-        servers.signal(number, signal.SIGSTOP)
-    try:
-        working.start()
-        time.sleep(1.5)  # several attempts: the leader has taken the first one, and refuses the others
-    finally:
-        for number in others:
-            servers.signal(number, signal.SIGCONT)
-    working.join(60)
-    link.close()
-    return got[0]
-
-
-@pytest.mark.release(seconds=8)
-def test_what_the_leader_took_without_a_majority_counts_once_and_is_told(
-    three: natskit.Servers, tmp_path: Path
-) -> None:
-    store = three(tmp_path)
-    project, head = store._project, filled(store, 3)[-1]
-    token = without_majority(three, project, lambda one: one.append(STREAM, b'{"n":3}', id="id-3", after=head))
-    assert token == store.head(STREAM)
-    assert without_majority(three, project, lambda one: one.replace(STREAM, lambda _: b"{}")) == 4
-    assert records(store) == [b"{}"] * 4
-    digest = without_majority(three, project, lambda one: one.put_blob([b"words"]))
-    assert store.open_blob(str(digest)).read() == b"words"
-
-
 # ---- what is too large for a message ----
 
 
@@ -376,76 +303,7 @@ def test_servers_that_the_user_has_not_named_for_this_project_get_nothing(
         _ = Project(tmp_path).store
 
 
-@pytest.mark.ci
-def test_servers_of_a_file_that_is_not_as_the_user_allowed_it_get_nothing(tmp_path: Path) -> None:
-    path = chosen(tmp_path, natskit.Servers(1), "p")
-    path.write_text(path.read_text().replace("nats_project: p", "nats_project: q"))
-    with pytest.raises(UsageError, match="is not as you allowed it"):
-        _ = Project(tmp_path).store
-
-
 # ---- what a process knows of a stream ----
 
 
-@pytest.mark.release(seconds=15)
-def test_a_long_stream_and_a_large_blob_are_read_over_a_slow_line_in_more_calls(
-    servers: natskit.Servers, store: NatsStore
-) -> None:
-    """Each call has its own time: what would take six seconds in one is read with two and a half for each."""
-    record = json.dumps({"text": "gauge " * 4000}).encode()
-    after = None
-    for number in range(140):
-        after = store.append(STREAM, record, id=f"id-{number}", after=after)
-    digest = store.put_blob([os.urandom(1_500_000)])
-    with slow_line(servers.urls()[0], 600_000) as url:
-        link = Link(Address(servers=(url,)))
-        slow = NatsStore(link.address, store._project, replicas=1, timeout=2.5, link=link, key=natskit.KEY)
-        begun = time.monotonic()
-        assert len(list(slow.read(STREAM))) == 140
-        assert time.monotonic() - begun > 4
-        assert len(slow.open_blob(digest).read()) == 1_500_000
-        link.close()
-
-
-@contextmanager
-def slow_line(url: str, rate: int) -> Iterator[str]:
-    """An address whose answers come at so many bytes a second."""
-    host, port = url.rpartition("/")[2].rsplit(":", 1)
-    listening = socket.create_server(("127.0.0.1", 0))
-
-    def pump(source: socket.socket, target: socket.socket, seconds_a_byte: float) -> None:
-        with suppress(OSError):
-            while data := source.recv(8192):
-                target.sendall(data)
-                time.sleep(len(data) * seconds_a_byte)
-
-    def serve() -> None:
-        with suppress(OSError):
-            while True:
-                near, _ = listening.accept()
-                near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16384)
-                far = socket.create_connection((host, int(port)))
-                threading.Thread(target=pump, args=(near, far, 0), daemon=True).start()
-                threading.Thread(target=pump, args=(far, near, 1 / rate), daemon=True).start()
-
-    threading.Thread(target=serve, daemon=True).start()
-    try:
-        yield "nats://{}:{}".format(*listening.getsockname())
-    finally:
-        listening.close()
-
-
 # ---- what `ralf doctor` tells ----
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize("always", [True, False])
-def test_doctor_tells_what_a_power_failure_would_lose(tmp_path: Path, always: bool) -> None:
-    found = natskit.Servers(1, tmp_path / "servers", always=always)
-    found.ready()
-    try:
-        chosen(tmp_path, found, "looked-at", nats_monitoring=f'["{found.monitoring()}"]')
-        checks = list(monitoring.checks(Project(tmp_path)))
-        assert [check.state for check in checks[1:]] == ["ok" if always else "warning"]
-    finally:
-        found.stop()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from pathlib import Path
 
@@ -13,10 +12,9 @@ import ralf
 from hookkit import Rig, Said
 from kit.git import commit, git, repository
 from ralf import config
-from ralf.errors import Busy, Damaged, UsageError
+from ralf.errors import Busy, UsageError
 from ralf.maintenance import ownership
 from ralf.project import Project
-from ralf.redact import redactor_for
 from ralf.storage import git_files, locks, registry
 from storekit import context_of, earlier_store, journal_file, process, write_session
 
@@ -52,16 +50,6 @@ def test_the_users_folder_and_its_files_are_theirs_alone_whatever_the_umask(tmp_
     assert path is not None and path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
     assert registry.find(tmp_path) == registry.update(tmp_path)
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{", '{"path": 1}', '{"path": "/elsewhere"}', '{"hooks": "yes"}'])
-def test_a_registration_that_cannot_be_read_is_named(tmp_path: Path, text: str) -> None:
-    registry.update(tmp_path, hooks=True)
-    path = registry.path_of(tmp_path)
-    assert path is not None
-    path.write_text(text)
-    with pytest.raises(Damaged, match=re.escape(str(path))):
-        registry.find(tmp_path)
 
 
 # ---- records of others ----
@@ -127,14 +115,6 @@ def test_init_without_a_terminal_opts_in_and_accepts_nothing_that_is_there(tmp_p
     assert config.of(Project(root)).inject == "brief"
 
 
-def test_uninstalling_takes_the_opt_in_back_and_keeps_what_was_written(tmp_path: Path) -> None:
-    ownership.init(Project(tmp_path), share=False)
-    ralf.record_decision("tide", "Use tabs", root=tmp_path)
-    ownership.uninstall(Project(tmp_path))
-    assert not Project(tmp_path).owner.has_opted_in
-    assert decisions(tmp_path) == ["Use tabs"]
-
-
 # ---- without a folder of one's own ----
 
 
@@ -184,16 +164,6 @@ def test_what_git_tracks_is_known_in_every_kind_of_repository(tmp_path: Path, ki
 
 
 # ---- two at once ----
-
-
-@pytest.mark.ci
-def test_two_processes_that_write_first_have_one_id_and_one_key_of_redaction(tmp_path: Path) -> None:
-    first, second = Project(tmp_path), Project(tmp_path)
-    assert first.owner.id == second.owner.id == ""
-    keys = [redactor_for(one)._key for one in (first, second)]
-    first.prepare()
-    assert keys[0] == keys[1]
-    assert len({one.owner.id for one in (first, second, Project(tmp_path))}) == 1
 
 
 def test_nothing_is_written_while_the_project_cannot_be_registered(

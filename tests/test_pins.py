@@ -47,14 +47,6 @@ def test_a_message_that_is_pinned_by_its_line_is_in_every_brief_until_undo_takes
     assert user.does("show", "harbour", "--json").json()["pinned"] == []
 
 
-def test_an_agent_pins_a_message_as_the_person_does_and_the_pin_says_who(user: User, session: Session) -> None:
-    user.does("decide", "harbour", "--pin", "3", env={"CLAUDECODE": "1"})
-    (pinned,) = user.does("show", "harbour", "--json").json()["pinned"]
-    assert pinned["origin"] == "agent"
-    again = user.does("decide", "harbour", "--pin", pinned["id"], "--json").json()
-    assert again["origin"] == "agent", "a message is pinned once"
-
-
 def test_a_pin_that_is_forgotten_leaves_no_word_behind(user: User, session: Session) -> None:
     user.does("decide", "harbour", "--pin", "3")
     user.does("forget", "harbour", "--text", "harbour master counts from one", "--yes")

@@ -6,17 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings, strategies as st
 
 from clocks import within
-from examples import examples
-from ralf.errors import Busy, Damaged, DamagedPlan, UsageError
+from ralf.errors import Busy, Damaged, DamagedPlan
 from ralf.project import Project, find
 from ralf.storage import durable
 from ralf.tasks import planfile as plans
 from ralf.tasks.model import Task, TaskState
 from ralf.tasks.planfile import parse, path_of, render
-from ralf.tasks.sequence import AUTOMATIC, Chain, Plan, make_plan
+from ralf.tasks.sequence import Plan, make_plan
 from ralf.tasks.serializing import serialize
 
 
@@ -95,44 +93,7 @@ def test_a_plan_is_a_file_that_people_read() -> None:
     assert parse(render(plan, known), "plan.yaml") == plan
 
 
-NAMES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=12).filter(str.strip)
-ANY_TITLE = st.text(max_size=90)
-PLACED = st.sampled_from([*AUTOMATIC, "by hand", "please look", "count: 3", "# no", "null", "12"])
-
-
-@st.composite
-def any_plans(draw: st.DrawFn) -> Plan:
-    names = draw(st.lists(NAMES, unique=True, max_size=20))
-    keys = draw(st.lists(st.tuples(NAMES, st.just("")) | st.tuples(st.just(""), NAMES | st.just("")), unique=True))
-    chains = []
-    for role, route in keys:
-        segments = []
-        for _ in range(draw(st.integers(1, 3))):
-            size = draw(st.integers(1, 4))
-            segments.append(tuple(names[:size]))
-            names = names[size:]
-        segments = [each for each in segments if each]
-        if segments:
-            placed = tuple(draw(PLACED) for _ in segments[1:])
-            chains.append(Chain(role, route, tuple(segments), placed))
-    numbers = st.none() | st.integers(1, 10**9)
-    return Plan(tuple(chains), draw(numbers), draw(numbers))
-
-
-@pytest.mark.ci
-@settings(max_examples=examples(150), deadline=None)
-@given(any_plans(), st.data())
-def test_a_plan_that_is_rendered_reads_back_as_it_was(plan: Plan, data: st.DataObject) -> None:
-    known = [Task(id=each, title=data.draw(ANY_TITLE)) for each in plan]
-    assert parse(render(plan, known), "plan.yaml") == plan
-
-
 # ---- writing it ----
-
-
-def test_without_a_number_a_checkpoint_lies_after_every_task(project: Project) -> None:
-    plan = serialize(root=project.root, states=states("a b c"))
-    assert (plan.every, plan.budget, ids(plan), plan.notes) == (1, None, "a | b | c", ())
 
 
 # ---- what a person may do to it ----
@@ -209,23 +170,6 @@ def test_a_hostile_plan_gives_a_clear_error_and_stays_as_it_is(project: Project,
     assert caught.value.hint
     assert caught.value.exit_status == Damaged.exit_status
     assert text_of(project) == text
-
-
-def test_a_plan_that_is_a_link_is_not_followed(project: Project, tmp_path: Path) -> None:
-    outside = tmp_path / "outside.yaml"
-    outside.write_text("every: 1\n")
-    path_of(project).parent.mkdir()
-    path_of(project).symlink_to(outside)
-    with pytest.raises(DamagedPlan):
-        serialize(root=project.root, states=states("a"))
-    path_of(project).unlink()
-    path_of(project).parent.rmdir()
-    (tmp_path / "elsewhere").mkdir()
-    path_of(project).parent.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(UsageError, match="symbolic link"):
-        serialize(root=project.root, states=states("a"))
-    assert outside.read_text() == "every: 1\n"
-    assert [*(tmp_path / "elsewhere").iterdir()] == []
 
 
 def test_the_guide_shows_what_is_written() -> None:

@@ -12,7 +12,6 @@ import ralf
 import storekit
 from kit.git import commit, git
 from ralf import project, routing
-from ralf.errors import UsageError
 from ralf.project import Project
 from ralf.transcripts.reader import newest_logs
 from storekit import configure, context_of, records_of
@@ -42,18 +41,6 @@ def opted_in(root: Path, text: str = "") -> Path:
 # ---- which project ----
 
 
-def test_the_environment_may_name_the_project_or_its_autonomous_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "p" / ".autonomous").mkdir(parents=True)
-    for named in (tmp_path / "p", tmp_path / "p" / ".autonomous"):
-        monkeypatch.setenv("RALF_PROJECT_DIR", str(named))
-        assert project.find().root == tmp_path / "p"
-    monkeypatch.setenv("RALF_PROJECT_DIR", str(tmp_path / "none"))
-    with pytest.raises(UsageError, match=r"none: not a directory"):
-        project.find()
-
-
 def test_the_nearest_parent_that_has_opted_in_wins_over_a_nearer_one_that_has_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -67,15 +54,6 @@ def test_the_nearest_parent_that_has_opted_in_wins_over_a_nearer_one_that_has_no
     assert project.find().root == tmp_path / "a" / "b"
     opted_in(tmp_path / "a")
     assert project.find().root == tmp_path / "a"
-
-
-def test_a_project_within_one_that_shares_its_routes_is_hidden_from_git(repository: Path) -> None:
-    (context_of(repository)).mkdir(parents=True)
-    (context_of(repository) / ".gitignore").write_text("*\n!.gitignore\n!routes/\n!routes/*\n")
-    git(repository, "add", "-A")
-    (repository / "examples").mkdir()
-    ralf.record_decision("tide", "One", root=repository / "examples")
-    assert git(repository, "status", "--porcelain", "examples") == ""
 
 
 def test_stash_clean_and_checkout_touch_nothing_that_was_acknowledged(repository: Path) -> None:
@@ -122,32 +100,6 @@ def test_two_linked_worktrees_and_the_main_one_write_one_journal_without_a_gap(
 def test_a_main_branch_chooses_no_route(repository: Path, branch: str) -> None:
     git(repository, "checkout", "-q", "-B", branch)
     assert routing.choose(Project(repository)).route == "default"
-
-
-def test_the_choice_of_one_session_is_not_that_of_another(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    project = Project(repository)
-    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "one")
-    routing.use(project, "chosen")
-    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "../../two")
-    assert routing.choose(project).route == "default"
-    routing.use(project, "other")
-    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "one")
-    assert routing.choose(project).route == "chosen"
-    assert all(path.is_relative_to(project.cache) for path in project.folder.rglob("*other*"))
-
-
-def test_routes_are_known_by_their_file_or_their_journal_and_case_makes_no_second(tmp_path: Path) -> None:
-    for name in ("one", "two", "Three"):
-        ralf.record_decision(name, "Go on", root=tmp_path)
-    project = Project(tmp_path)
-    project.route_file("one").unlink()
-    storekit.journal_file(tmp_path, "two").unlink()
-    assert routing.names_of(project) == ["Three", "one", "two"]
-    assert routing.known(project, "three") == "Three"
-    assert routing.known(project, "ONE") == "one"
-    assert routing.known(project, "four") is None
-    with pytest.raises(UsageError, match="differs only in case from the route Three"):
-        routing.check_new(project, "three")
 
 
 def test_sessions_of_this_project_are_found_newest_first(tmp_path: Path) -> None:

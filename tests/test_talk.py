@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import replace
-
 import pytest
 from tests.talkkit import Session
 
-from ralf.model.entries import Message, Step
+from ralf.model.entries import Message
 from ralf.talk.recording import Recording, record
-from ralf.talk.turns import thread
 from ralf.transcripts.events import Event, Position
 
 
@@ -25,10 +21,6 @@ def event(kind, text="", line=0, **fields):
     return Event(kind, text, Position(0, line), Position(0, line + 1), f"2026-03-09T08:{line:02}:00Z", **fields)
 
 
-def call(id_, line, tool="Bash", **arguments):
-    return event("call", line=line, tool=tool, call_id=id_, input=arguments)
-
-
 def test_a_message_has_its_id_its_place_and_what_it_answers():
     asked = event("user", " UTC \n", 4, form="answer", id="u1", parent="u0", input={"about": "Which time zone?"})
     assert record([asked], "/p", "s1") == [
@@ -36,23 +28,11 @@ def test_a_message_has_its_id_its_place_and_what_it_answers():
     ]
 
 
-def test_a_call_without_a_result_stands_where_it_was_made():
-    found = record(
-        [event("user", "run it", 0), call("c1", 1, command="sleep 900"), event("user", "forget that", 2)], "/p", "s"
-    )
-    assert [type(entry) for entry in found] == [Message, Step, Message]
-
-
 def test_what_a_subagent_says_is_no_part_of_the_talk():
     recording = Recording("/p")
     recording.take(event("assistant", "from the side", 1, agent="a1"))
     recording.take(event("assistant", "from the agent", 2))
     assert [entry.text for entry in recording.all()] == ["from the agent"]
-
-
-def test_a_rewinding_is_recorded_with_its_place():
-    marks = [event("mark", form="rewound", input={"to": "u7"}), event("mark", form="rewound", input={"turns": 2})]
-    assert [entry.value for entry in record(marks, "/p")] == ["u7", "2"]
 
 
 # ---- turns ----
@@ -106,25 +86,7 @@ def test_a_queued_message_handed_over_stands_where_it_was_handed_over():
     assert (turn.before, turn.closing.text) == (["working"], "I will")
 
 
-def test_what_waits_at_the_end_is_the_last_message_and_unread():
-    session = Session().typed("start").typed("and then that", "queued").said("still working")
-    assert (session.talk.last.message.text, session.talk.last.unread) == ("and then that", True)
-
-
 def test_what_was_taken_back_into_the_input_field_is_no_message():
     session = Session().typed("start").typed("drop the tables", "queued").mark("unsent").said("ok")
     assert messages(session) == ["start"]
     assert [(aside.form, aside.text) for aside in session.talk.last.asides] == [("unsent", "drop the tables")]
-
-
-@pytest.mark.ci
-def test_a_session_of_many_tiny_messages_is_read_in_one_pass():
-    def spent(count: int) -> float:
-        entries = [Message(id=str(number), at="", line=number, text="a", parent="p") for number in range(count)]
-        began = time.process_time()
-        assert len(thread(entries).turns) == 2
-        unlike = [replace(entry, parent="") for entry in entries]
-        assert len(thread(unlike).turns) == count + 1
-        return time.process_time() - began
-
-    assert spent(6_000) < 24 * spent(1_000)  # each message against all before it: 36 times

@@ -3,18 +3,9 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
-import pytest
-
-from clocks import in_line
-from ralf.tasks import folders
-from ralf.tasks.folders import new_id, place, scan
-from ralf.tasks.taskfile import parse, render
+from ralf.tasks.folders import new_id, scan
 from ralf.text.cleaning import is_valid
 
 LETTERS = set("0123456789bcdfghjkmnpqrstvwxyz")
@@ -84,38 +75,6 @@ def test_no_link_is_followed(tmp_path: Path) -> None:
     assert found(tmp_path) == [".autonomous/tasks/active/TASK-2.md"]
 
 
-@pytest.mark.ci
-def test_ten_thousand_files_take_little_more_time_than_one_stat_each(tmp_path: Path) -> None:
-    tasks = tmp_path / ".autonomous/tasks"
-    (tasks / "active").mkdir(parents=True)
-    for number in range(10_000):
-        (tasks / f"active/TASK-{number:05}.md").touch()
-    assert len(scan(tasks)) == 10_000
-
-    def taken(work: Callable[[], object]) -> float:
-        began = time.process_time()
-        work()
-        return time.process_time() - began
-
-    by_hand = partial(taken, lambda: [os.stat(entry.path) for entry in os.scandir(tasks / "active")])
-    in_line(by_hand, partial(taken, lambda: len(scan(tasks))), most=2.8)  # 1.9
-
-
-@pytest.mark.ci
-def test_a_task_that_moves_is_found_where_it_was_placed(tmp_path: Path) -> None:
-    tasks = tmp_path / ".autonomous/tasks"
-    made(tmp_path, ".autonomous/tasks/active/TASK-1/task.md", ".autonomous/tasks/active/TASK-1/PLAN.md")
-    path = tmp_path / next(iter(scan(tasks)))
-    task = replace(parse(path.read_bytes(), path), status="completed")
-    there = place(tasks, task, path)
-    path.write_bytes(render(task, path.read_bytes()))
-    there.parent.parent.mkdir()
-    path.parent.rename(there.parent)
-    assert [tmp_path / found for found in scan(tasks)] == [there]
-    assert parse(there.read_bytes(), there).status == "completed"
-    assert (there.parent / "PLAN.md").exists()
-
-
 # ---- ids ----
 
 
@@ -131,9 +90,3 @@ def test_an_id_is_short_and_can_be_a_file_a_route_and_nothing_else() -> None:
         assert len(id_) == len("TASK-7k3q")
         assert set(id_[5:]) <= LETTERS
         assert not id_[5:].isdecimal()
-
-
-def test_an_id_that_is_taken_is_not_given_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn = iter(["bcdf", "2345", "bcdg"])
-    monkeypatch.setattr(folders, "_drawn", lambda _: next(drawn))
-    assert new_id(1, lambda id_: id_ == "TASK-bcdf") == "TASK-bcdg"

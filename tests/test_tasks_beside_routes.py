@@ -11,7 +11,6 @@ from ralf import api
 from ralf.maintenance import ownership
 from ralf.route.archive import archive
 from ralf.tasks import claims, editing, store
-from taskskit import without_index
 
 pytestmark = pytest.mark.ci
 
@@ -52,15 +51,3 @@ def test_a_forget_takes_words_out_of_the_stream_and_tasks_go_on(tmp_path: Path) 
     assert (after.task.status, after.progress) == ("completed", "Quokka progress")
     assert claims.done("Two", by="me", root=root).task.status == "completed"
     assert api.verify(root=root).findings == ()
-
-
-def test_what_a_person_edited_is_theirs_by_the_records_once_something_was_written(tmp_path: Path) -> None:
-    root = made(tmp_path)
-    path = store.get("TASK-one", root=root).path
-    assert path is not None
-    path.write_text(path.read_text() + "\nBy hand\n")
-    assert not store.get("TASK-one", root=root).is_foreign
-    editing.add("Two", root=root)
-    without_index(root)
-    ownership.uninstall(store.at(root).project)
-    assert not store.get("TASK-one", root=root).is_foreign

@@ -109,14 +109,6 @@ def test_done_is_said_twice_and_done_once(tmp_path: Path) -> None:
     assert len(second.attempts) == 1
 
 
-def test_the_lease_of_the_environment_says_which_task_is_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    editing.add("One", root=tmp_path)
-    state = claims.claim(by="me", root=tmp_path)
-    monkeypatch.setenv("RALF_LEASE", lease(state))
-    assert claims.progress("Half", root=tmp_path).progress == "Half"
-    assert claims.done("All", root=tmp_path).summary == "All"
-
-
 @pytest.mark.ci
 def test_an_agent_that_goes_on_with_the_next_task_reports_on_that_one_without_a_word_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -137,20 +129,6 @@ def test_an_agent_that_goes_on_with_the_next_task_reports_on_that_one_without_a_
         claims.progress("Half", root=tmp_path)
 
 
-def test_a_failed_task_holds_up_what_waits_for_it_until_it_is_tried_again(tmp_path: Path) -> None:
-    one = editing.add("One", root=tmp_path)
-    two = editing.add("Two", after=["One"], root=tmp_path)
-    claims.claim(by="me", root=tmp_path)
-    failed = claims.fail("No key", by="me", root=tmp_path)
-    assert (failed.task.status, failed.reason, failed.failures) == ("failed", "No key", 1)
-    assert store.get("Two", root=tmp_path).waits_for == (one.task.id,)
-    with pytest.raises(NothingReady, match=rf"{two.task.id} waits for {one.task.id} \(failed\)") as error:
-        claims.claim(by="me", root=tmp_path)
-    assert error.value.exit_status == 3
-    assert claims.retry("One", root=tmp_path).task.status == "pending"
-    assert claims.claim(by="me", root=tmp_path).task.title == "One"
-
-
 # ---- which task ----
 
 
@@ -165,13 +143,3 @@ def test_priority_goes_before_age_and_the_own_role_before_any(tmp_path: Path) ->
     with pytest.raises(NothingReady, match="1 ready for other roles"):
         claims.claim(by="t4", role="tester", root=tmp_path)
     assert claims.claim(by="any", root=tmp_path).task.title == "e"
-
-
-def test_secrets_reach_neither_stream_nor_file(tmp_path: Path) -> None:
-    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
-    editing.add(f"Use {secret}", text=f"token: {secret}", root=tmp_path)
-    claims.claim(by="me", root=tmp_path)
-    claims.progress(f"with {secret}", by="me", root=tmp_path)
-    claims.done(f"used {secret}", by="me", root=tmp_path)
-    held = [path for path in tmp_path.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
-    assert held == []

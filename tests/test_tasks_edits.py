@@ -12,8 +12,6 @@ from ralf.maintenance import ownership
 from ralf.tasks import claims, editing, origin, store
 from taskskit import accept_tasks, of, opted_in, without_index
 
-KEY = "sk-ant-api03-" + "".join("AbCdEfGhIj0123456789"[n * 7 % 20] for n in range(93)) + "AA"
-
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
@@ -58,20 +56,6 @@ def test_the_folder_of_a_task_is_its_status(
         assert ("Other words" in state.task.text) == ("Words" in words)
     assert of(state).parent.name == (then if then in ("completed", "cancelled") else "active")
     assert f'status: "{then}"' in of(state).read_text()
-
-
-def test_an_edit_is_recorded_as_that_of_the_file_and_the_journal_has_no_secret_of_it(root: Path) -> None:
-    path = of(editing.add("One", text="Begin", root=root))
-    path.write_text(path.read_text() + f"\nThe key is {KEY}\n")
-    assert KEY in store.get("One", root=root).task.text
-    editing.edit("One", priority=9, root=root)
-    for _ in range(2):
-        assert KEY in path.read_text()
-        assert KEY in store.get("One", root=root).task.text
-        without_index(root)
-    journals = [file.read_text() for file in (root / ".autonomous/context/journal").rglob("*.jsonl")]
-    assert any('"by":"file"' in text for text in journals)
-    assert not any(KEY in text for text in journals)
 
 
 def test_a_save_into_what_the_last_write_displaced_is_merged_and_nothing_is_taken_out_by_it(root: Path) -> None:

@@ -36,22 +36,6 @@ def write(root: Path, name: str, status: str = "pending", more: str = "", folder
 # ---- a person's edits ----
 
 
-def test_what_a_person_writes_and_edits_is_read_as_it_stands(root: Path) -> None:
-    path = write(root, "TASK-hand", more="priority: high\nmood: fine\n")
-    accept_tasks(root)
-    state = store.get("TASK-hand", root=root)
-    assert (state.task.title, state.task.priority, state.is_foreign) == ("Task TASK-hand", 8, False)
-    assert state.task.extra == {"mood": "fine"}
-    path.write_text(path.read_text().replace("Words", "Other words"))
-    assert store.get("TASK-hand", root=root).task.text == "Other words of TASK-hand."
-    assert claims.claim(by="me", root=root).task.id == "TASK-hand"
-    done = claims.done("Done", by="me", root=root)
-    assert of(done).parent.name == "completed"
-    assert not path.exists()
-    assert "mood: fine" in of(done).read_text()
-    assert "Other words" in of(done).read_text()
-
-
 def saved(path: Path, line: str, *, in_place: bool, after: float) -> None:
     """Save a line into a file, as an editor does, after some seconds."""
     time.sleep(after)
@@ -159,18 +143,6 @@ def test_what_a_person_edited_and_ralf_saw_stays_theirs_when_they_commit_it(root
     git(root, "rm", "-q", "-r", ".autonomous/tasks")
     git(root, "checkout", "-q", "HEAD", ".")
     assert not store.get("TASK-hand", root=root).is_foreign
-
-
-def test_an_archive_brings_foreign_tasks_and_so_does_a_store_that_is_not_opted_in(root: Path, tmp_path: Path) -> None:
-    write(root, "TASK-packed")
-    assert store.get("TASK-packed", root=root).is_foreign
-    other = tmp_path / "other"
-    write(other, "TASK-there")
-    assert store.get("TASK-there", root=other).is_foreign
-    made = editing.add("Here", root=other)
-    assert not store.get("Here", root=other).is_foreign
-    of(made).write_text(of(made).read_text() + "\nBy hand\n")
-    assert not store.get("Here", root=other).is_foreign
 
 
 def test_a_tree_of_ralfs_own_loop_is_accepted_whole_claimed_and_moved_as_it_is(root: Path) -> None:

@@ -16,7 +16,7 @@ from ralf.errors import NothingReady, UsageError
 from ralf.maintenance import ownership
 from ralf.tasks import claims, editing, store, writing
 from ralf.tasks.refresh import refresh
-from taskskit import accept_tasks, allow, opted_in, without_index
+from taskskit import accept_tasks, opted_in, without_index
 
 FORK = multiprocessing.get_context("fork")
 
@@ -34,23 +34,6 @@ def cloned(root: Path, tmp_path: Path) -> Path:
     ownership.init(store.at(clone).project, share=False)
     accept_tasks(clone)
     return clone
-
-
-@pytest.mark.ci
-def test_a_command_that_a_pull_brings_into_a_claimed_task_never_runs(root: Path, tmp_path: Path) -> None:
-    editing.add("One", id="TASK-one", verify="true", root=root)
-    clone = cloned(root, tmp_path)
-    allow(clone)
-    state = claims.claim(by="me", root=clone)
-    editing.edit("One", verify="touch ran", root=root)
-    git(root, "commit", "-qam", "changed")
-    git(clone, "pull", "-q")
-    assert store.get("One", root=clone).is_foreign
-    assert state.claim is not None
-    done = claims.done("Done", lease=state.claim.lease("TASK-one"), root=clone)
-    assert done.evidence is not None
-    assert (done.task.status, done.evidence.state) == ("completed", "claimed")
-    assert not (clone / "ran").exists()
 
 
 @pytest.mark.ci
@@ -102,21 +85,6 @@ def test_a_change_that_is_pulled_before_a_dead_writer_s_file_is_completed_stays_
     assert (state.task.status, state.task.text, state.is_foreign) == ("completed", "Something else.", True)
     with pytest.raises(UsageError, match="has not been accepted"):
         claims.retry("One", root=clone)
-
-
-@pytest.mark.ci
-def test_a_dead_writer_s_file_is_not_completed_through_a_symbolic_link(root: Path, tmp_path: Path) -> None:
-    path = editing.add("One", id="TASK-one", root=root).path
-    assert path is not None
-    dying(root)
-    (tmp_path / "elsewhere").mkdir()
-    (path.parents[1] / "completed").symlink_to(tmp_path / "elsewhere")
-    assert editing.add("Two", root=root).warnings
-    assert list((tmp_path / "elsewhere").iterdir()) == []
-    assert path.exists()
-    (path.parents[1] / "completed").unlink()
-    editing.add("Three", root=root)
-    assert "completed" in (path.parents[1] / "completed" / path.name).read_text()
 
 
 @pytest.mark.ci

@@ -16,7 +16,7 @@ from examples import examples  # noqa: F401  # the profile
 from ralf.document import index as indexes
 from ralf.errors import RalfError
 from ralf.maintenance import ownership
-from ralf.tasks import claims, editing, folders, serializing, store
+from ralf.tasks import claims, editing, serializing, store
 from ralf.tasks.model import Task
 from taskskit import without_index
 
@@ -85,27 +85,6 @@ def test_an_index_that_is_made_anew_says_what_the_old_one_did(seed: int) -> None
         before = told(root)
         without_index(root)
         assert told(root) == before
-
-
-@pytest.mark.parametrize("read_first", ["active", "completed"])
-def test_a_task_whose_file_moves_while_the_folders_are_read_is_not_gone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read_first: str
-) -> None:
-    editing.add_all([Task(id="TASK-one", title="One"), Task(id="TASK-two", title="Two")], root=tmp_path)
-    claims.done("Done", task="TASK-two", root=tmp_path)
-    tasks = tmp_path / ".autonomous" / "tasks"
-    paths = [tasks / folder / f"TASK-{name}.md" for folder, name in (("active", "one"), ("completed", "two"))]
-    scan, moved = folders._scan, []
-
-    def scanned(root: str, folder: str, *more: Any) -> None:
-        scan(root, folder, *more)
-        if folder.endswith(read_first) and not moved:
-            for path, to in zip(paths, ("completed", "active"), strict=True):
-                moved.append(path.rename(tasks / to / path.name))
-
-    monkeypatch.setattr(folders, "_scan", scanned)
-    assert {state.task.id for state in store.list_tasks(root=tmp_path).tasks} == {"TASK-one", "TASK-two"}
-    assert len(moved) == 2
 
 
 @pytest.mark.parametrize("asked", range(0, 60, 2))

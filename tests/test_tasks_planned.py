@@ -40,19 +40,6 @@ def test_one_task_of_a_chain_after_the_other_is_ready(tmp_path: Path) -> None:
     assert ready(tmp_path) == ["a", "b", "x", "y"]
 
 
-@pytest.mark.ci
-def test_a_task_that_is_cancelled_or_gone_holds_up_no_chain_but_what_is_before_it_does(tmp_path: Path) -> None:
-    made(tmp_path, "a", "b", "c")
-    serializing.serialize(root=tmp_path)
-    editing.edit("b", status="cancelled", root=tmp_path)
-    assert ready(tmp_path) == ["a"]
-    assert store.get("c", root=tmp_path).waits_for == ("TASK-a",)
-    path = store.get("a", root=tmp_path).path
-    assert path is not None
-    path.unlink()
-    assert ready(tmp_path) == ["c"]
-
-
 def test_a_plan_that_cannot_be_read_is_told_and_nothing_passes_it(tmp_path: Path) -> None:
     made(tmp_path, "a", "b")
     serializing.serialize(root=tmp_path)

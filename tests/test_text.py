@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from contexts import quick
-from ralf.text.cleaning import clean, one_line, prose
+from ralf.text.cleaning import clean, one_line
 
 
 @pytest.mark.parametrize(
@@ -46,21 +46,3 @@ def test_one_line_is_one_line_and_keeps_every_word(text: str) -> None:
     assert found.splitlines() in ([], [found])
     assert found.split() == text.split()
     assert one_line(found) == found
-
-
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("- one file\n- many readers", "one file; many readers"),
-        (
-            "Guard all that:\n- writes files\n\n- moves them.\n* and so on",
-            "Guard all that: writes files; moves them. and so on",
-        ),
-        ("### Evidence\n1. **Depth:**\n   - five\n   - three\n2. Age", "Evidence: 1. **Depth:** five; three; 2. Age"),
-        ("one\ntwo - three", "one two - three"),
-        ("- one\n  line", "one line"),
-        ("", ""),
-    ],
-)
-def test_a_list_on_one_line_reads_as_prose(text: str, line: str) -> None:
-    assert prose(text) == line

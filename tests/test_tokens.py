@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -20,10 +16,8 @@ from clocks import within
 from examples import examples
 from ralf.text import tokens
 from rankfile import made, published
-from storekit import HANGS
 
 PACKAGE = Path(tokens.__file__).parents[1]
-DATA = Path(__file__).parents[2] / "shared" / "eval" / "data"
 PUBLISHED_SHA256 = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
 NOT_ORDINARY = "สวัสดี"  # none of the scripts that are split without tiktoken
 
@@ -79,18 +73,6 @@ MIXED = "aB1 \n\r\t/.'slLvVéÀ½ª中ど→…\u00a0\x85\x1c{\ufe0f😀яЯſ<|
 @settings(max_examples=examples(600), deadline=None)
 def test_any_text_is_counted_as_tiktoken_does_or_left_to_it(text: str) -> None:
     assert counted_here(text) in (None, whole(text))
-
-
-@given(st.text(st.sampled_from("aB1 \n\r\t/.'s中é\u00a0\u0301\u2028\x1c{"), min_size=1, max_size=300))
-@settings(max_examples=examples(400), deadline=None)
-def test_cutting_a_long_text_does_not_change_its_count(text: str) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tokens, "PIECE", 48)
-        patch.setattr(tokens, "_CUT_WITHIN", 16)
-        pieces = list(tokens._pieces(text))
-    assert "".join(pieces) == text
-    if all(len(piece) < 48 for piece in pieces[:-1]):
-        assert sum(map(whole, pieces)) == whole(text)
 
 
 @pytest.mark.ci
@@ -155,31 +137,3 @@ except Damaged as error:
     assert done.stderr == ""
     assert done.stdout.startswith(f"{ranks}: ")
     assert "reinstall" in done.stdout
-
-
-@pytest.mark.ci
-def test_the_estimate_of_real_transcripts_is_within_a_tenth() -> None:
-    if not DATA.is_dir():
-        pytest.skip("the development transcripts are not beside this checkout")
-    text = "".join(gzip.decompress(path.read_bytes()).decode() for path in sorted(DATA.glob("*.jsonl.gz"))[:3])
-    assert tokens.estimate(text) == pytest.approx(tokens.count(text), rel=0.10)
-
-
-@pytest.mark.ci
-def test_a_process_that_is_forked_while_a_thread_loads_the_tokenizer_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    import concurrent.futures.thread  # noqa: F401  # loaded within a fork's hooks, its own hook would be half done
-
-    monkeypatch.setattr(tokens, "_encoding", None)
-    monkeypatch.setattr(tokens, "_counts", None)
-    counting = threading.Thread(target=tokens._load)
-    counting.start()
-    while tokens._encoding is None and tokens._lock.acquire(blocking=False):  # it has not come so far
-        tokens._lock.release()
-        time.sleep(0)
-    child = os.fork()
-    if not child:
-        signal.alarm(int(HANGS))  # ends it where it hangs
-        os._exit(tokens.count("a word") != 2 or whole("a word") != 2)
-    counting.join()
-    _, status = os.waitpid(child, 0)
-    assert status == 0

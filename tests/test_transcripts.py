@@ -16,7 +16,7 @@ import rollouts as r
 from examples import examples
 from ralf.errors import Damaged, DamagedTranscript, UsageError
 from ralf.transcripts.events import START, Event, Position
-from ralf.transcripts.lines import CUT, LINE_LIMIT, open_regular, read_lines
+from ralf.transcripts.lines import LINE_LIMIT
 from ralf.transcripts.reader import Transcript, open_transcript
 
 CLAUDE = '{"type":"user","sessionId":"s1","cwd":"/w","message":{"role":"user","content":"hello there"}}\n'
@@ -71,18 +71,6 @@ def test_what_is_no_regular_file_is_refused_and_never_hangs(tmp_path: Path) -> N
 def test_a_binary_file_is_damaged(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(DamagedTranscript, match="binary"):
         read(tmp_path / "x.jsonl", content)
-
-
-def test_json_lines_of_which_none_can_be_read_name_the_first_bad_one(tmp_path: Path) -> None:
-    with pytest.raises(DamagedTranscript, match="line 2"):
-        read(tmp_path / "x", '\n{"type": user}\n{"type": user}\n')
-    with pytest.raises(DamagedTranscript, match="line 1"):
-        read(tmp_path / "x.jsonl", "what is this\nand this\n")
-
-
-@pytest.mark.parametrize("content", ["", "\n\n", " ", "\ufeff"])
-def test_an_empty_file_has_no_events(tmp_path: Path, content: str) -> None:
-    assert read(tmp_path / "x.jsonl", content)[1] == []
 
 
 @pytest.mark.parametrize(
@@ -199,23 +187,6 @@ def test_a_record_over_the_limit_is_nobodys_words_where_a_field_of_it_or_the_los
     assert [event.text for event in events if event.kind == "user"] == []
 
 
-@pytest.mark.ci
-@pytest.mark.parametrize("text", ['"\\\\"', "\\\\", "\\u00e9\\ud83d\\ude00", "é😀", "\n"])
-@pytest.mark.parametrize("before", range(7))
-def test_a_long_string_is_cut_between_two_escapes_and_its_record_stays_whole(
-    tmp_path: Path, text: str, before: int
-) -> None:
-    given = {"a": ["x" * before + text * (LINE_LIMIT // len(text)), {"b": text}], "end": [text, 1]}
-    (tmp_path / "x").write_text(json.dumps(given, ensure_ascii=text.isascii()) + "\n")
-    with open_regular(tmp_path / "x") as file:
-        (line,) = read_lines(file)
-    assert line.record is not None
-    ends, other = line.record["a"]
-    assert (other, line.record["end"]) == ({"b": text}, [text, 1])
-    assert set("".join(ends.split(CUT))) <= {*"x" * before, *text, "\ufffd"}
-    assert len(ends) < LINE_LIMIT // 16
-
-
 HOSTILE = st.one_of(
     st.binary(max_size=300),
     st.lists(
@@ -256,16 +227,3 @@ def test_any_bytes_give_events_or_a_damaged_error(tmp_path: Path, content: bytes
     for event in events:
         event.text.encode()
         assert event.start.byte <= event.end.byte <= transcript.end.byte
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(200), deadline=None)
-@given(
-    content=st.lists(
-        st.sampled_from(["one\n", "two\n", "\n", " \n", "User: x\n", "> y\n", "# H\n", "## User\n", "```\n", "~~~~\n"])
-    ).map("".join)
-)
-def test_text_read_in_two_passes_at_any_paragraph_is_text_read_in_one(tmp_path: Path, content: str) -> None:
-    transcript, events = as_text(tmp_path / "x", content)
-    for number, event in enumerate(events, 1):
-        assert list(transcript.events(event.end)) == events[number:]
-    assert list(transcript.events(transcript.end)) == []

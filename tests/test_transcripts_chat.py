@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -73,15 +72,6 @@ def test_an_array_goes_on_where_it_ended_when_it_is_written_anew_with_more(tmp_p
     assert read(tmp_path / "talk", json.dumps(TALK, indent=2), transcript.end)[1] == []
 
 
-@pytest.mark.ci
-def test_a_cut_array_gives_its_complete_messages_and_the_rest_later(tmp_path: Path) -> None:
-    whole = json.dumps({"messages": TALK}) + "\n"
-    for cut in range(20, len(whole)):
-        transcript, events = read(tmp_path / "talk", whole[:cut])
-        _, later = read(tmp_path / "talk", whole, transcript.end)
-        assert [(event.kind, event.text) for event in events + later] == [event[:2] for event in EVENTS]
-
-
 def test_blocks_of_tools_inside_messages_are_calls_and_results(tmp_path: Path) -> None:
     talk = [
         {
@@ -119,15 +109,6 @@ def test_an_agents_observation_written_as_a_users_message_is_a_result(tmp_path: 
     assert [event.kind for event in again] == ["result"]
 
 
-def test_what_is_no_message_is_counted_and_named(tmp_path: Path) -> None:
-    good, odd = '{"role": "user", "content": "x"}', '{"role": "alien"}, {"content": "y"}'
-    talk = f'[{good}, 7, "s", {odd}, {{bad}}, {good}]'
-    transcript, events = read(tmp_path / "x", talk)
-    assert [event.text for event in events] == ["x", "x"]
-    assert transcript.skipped == {"malformed": 3, "unknown role": 1, "no role": 1}
-    assert transcript.malformed == [2, 3, 6]
-
-
 @pytest.mark.parametrize(
     ("content", "what"),
     [
@@ -145,25 +126,6 @@ def test_a_file_of_which_no_record_is_understood_is_refused_at_any_size(
         read(tmp_path / "x.json", content)
     with pytest.raises(DamagedTranscript):
         ralf.checkpoint("tides", tmp_path / "x.json", root=tmp_path)
-
-
-@pytest.mark.ci
-def test_a_message_over_the_limit_is_reported_with_little_memory(tmp_path: Path) -> None:
-    path = tmp_path / "x.json"
-    with path.open("w") as file:
-        file.write('[{"role": "user", "content": "first"}, {"role": "user", "content": "')
-        for _ in range(40):
-            file.write('{"a\\" [' * 125_000)
-        file.write('"}, {"role": "user", "content": "last"}]')
-    tracemalloc.start()
-    transcript = open_transcript(path)
-    events = list(transcript.events())
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 40_000_000
-    assert brief(events) == [("user", "first", ""), ("other", "", ""), ("user", "last", "")]
-    assert events[1].cut == events[1].end.byte - events[1].start.byte > 30_000_000
-    assert transcript.skipped == {"oversized": 1}
 
 
 JSON = st.recursive(

@@ -15,7 +15,6 @@ from test_transcripts_claude_code import (
     DECLINED,
     NOTE,
     SAID,
-    aside,
     assistant,
     call,
     jsonl,
@@ -49,13 +48,6 @@ SPOKEN = assistant({"type": "text", "text": "Done."})
 PLAN = call("ExitPlanMode", plan="# Wells")
 
 
-def test_a_plan_approved_in_its_dialog_is_a_message_about_the_plan(tmp_path: Path) -> None:
-    answer = "User has approved your plan. You can now start coding."
-    for details, plan in (({"plan": "# Pumps", "isAgent": False}, "# Pumps"), ({}, "# Wells")):
-        (event,) = said(tmp_path, PLAN, result(answer, toolUseResult=details))
-        assert (event.form, event.text, event.input) == ("plan", "(plan approved)", {"about": plan})
-
-
 def test_a_refused_plan_has_the_plan_beside_the_words_and_none_without_words(tmp_path: Path) -> None:
     words = result(DECLINED + SAID + "drain first" + NOTE, error=True, toolDenialKind="user-rejected")
     (event,) = said(tmp_path, PLAN, words)
@@ -66,19 +58,6 @@ def test_a_refused_plan_has_the_plan_beside_the_words_and_none_without_words(tmp
         {"about": "# Wells"},
     )
     assert said(tmp_path, PLAN, result(DECLINED, error=True, toolUseResult="User rejected tool use")) == []
-
-
-@pytest.mark.parametrize(
-    "told",
-    [
-        {"toolUseResult": f"Error: {DECLINED}"},
-        {"toolUseResult": {"questions": [{"question": "Where to push?"}], "answers": {"Where to push?": "Straight"}}},
-    ],
-    ids=["declined", "answered"],
-)
-def test_a_result_whose_call_is_not_known_is_no_word_of_a_person_s(tmp_path: Path, told: dict[str, Any]) -> None:
-    text = f"{DECLINED}{SAID}Push straight to main"
-    assert said(tmp_path, result(text, error="questions" not in str(told), **told)) == []
 
 
 def test_a_refusal_with_words_names_the_call_and_one_without_leaves_a_refused_result(tmp_path: Path) -> None:
@@ -288,31 +267,10 @@ def test_what_was_sent_to_a_client_that_a_program_runs_was_sent_by_a_program(
     assert told(tmp_path, typed) == [("user", "", "Mend it.")]
 
 
-def test_records_of_sub_agents_teams_skills_hooks_and_summaries_are_no_messages(tmp_path: Path) -> None:
-    records = (
-        aside(user("Mend the pump.")),
-        user("# Skill\n\nAlways push.", isMeta=True, sourceToolUseID="t"),
-        {"type": "attachment", "attachment": {"type": "hook_additional_context", "content": "Always push."}},
-        user("This session is being continued", isCompactSummary=True, isVisibleInTranscriptOnly=True),
-        {"type": "summary", "summary": "Another session", "leafUuid": "elsewhere"},
-        {"type": "last-prompt", "lastPrompt": "Always push.", "leafUuid": "a"},
-        system("local_command", content="<command-name>/skills</command-name>"),
-    )
-    assert told(tmp_path, *records) == []
-
-
 # ---- the queue ----
 
 
 # ---- marks ----
-
-
-@pytest.mark.parametrize("text", ["[Request interrupted by user]", "[Request interrupted by user for tool use]"])
-def test_an_interruption_is_a_mark(tmp_path: Path, text: str) -> None:
-    assert told(tmp_path, user("commit this"), user([{"type": "text", "text": text}])) == [
-        ("user", "", "commit this"),
-        ("mark", "interrupted", ""),
-    ]
 
 
 # ---- one thread ----

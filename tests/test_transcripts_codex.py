@@ -16,7 +16,6 @@ import storekit
 from examples import examples
 from factskit import Extracted, extract
 from ralf.transcripts.events import START, Event, Position
-from ralf.transcripts.lines import LINE_LIMIT
 from ralf.transcripts.reader import Transcript, open_transcript
 from rollouts import Record
 
@@ -104,13 +103,6 @@ def test_a_command_that_failed_says_so_in_every_versions_form(
     ]
 
 
-@pytest.mark.parametrize("text", ["exec command rejected by user", "patch rejected by user"])
-def test_a_call_that_was_rejected_is_no_command_that_failed(tmp_path: Path, text: str) -> None:
-    records = [r.call("exec_command", {"cmd": "rm -rf /"}), r.output(text)]
-    assert read(tmp_path, *records)[1][-1].refused
-    assert facts(tmp_path, *records).facts.commands == ()
-
-
 def test_commands_are_read_as_lists_as_texts_and_as_the_models_own_shell(tmp_path: Path) -> None:
     local = r.item("local_shell_call", call_id="call_3", action={"type": "exec", "command": ["ls", "src"]})
     found = facts(
@@ -173,27 +165,6 @@ def test_a_script_tells_its_commands_and_changes_by_events_alone(tmp_path: Path)
     assert next(event.cwd for event in read(tmp_path, *records)[1] if event.text.startswith("/bin/bash")) == "/w/a b"
     direct = r.completed("CommandExecution", "call_1", command=command, **ended)
     assert told(tmp_path, r.call("exec_command", {"cmd": "x"}), direct, r.ran("")) == [("call", "x"), ("result", "")]
-
-
-@pytest.mark.parametrize(
-    ("literal", "command"),
-    [
-        (r'"pytest -q \"a b\""', 'pytest -q "a b"'),
-        (r"'grep \'x\' \"y\"'", "grep 'x' \"y\""),
-        ("`cat a\ncat b`", "cat a\ncat b"),
-        ("`cat ${name}`", ""),
-        ("name", ""),
-    ],
-)
-def test_the_only_command_of_a_script_has_what_the_script_printed(tmp_path: Path, literal: str, command: str) -> None:
-    script = f"const r = await tools.exec_command({{cmd: {literal}, yield_time_ms: 250}}); text(r.output)"
-    header = {"type": "input_text", "text": "Script completed\nWall time 0.2 seconds\nOutput:\n"}
-    for printed, status in (("Process exited with code 1\n1 failed", 1), ("1 failed", None)):
-        output = r.output([header, {"type": "input_text", "text": printed}], of="custom_tool_call_output")
-        events = read(tmp_path, r.custom("exec", script), output)[1]
-        told = [(event.tool, event.input["cmd"]) for event in events if event.tool != "exec" and event.kind == "call"]
-        assert told == ([("exec_command", command)] if command else [])
-        assert (events[-1].text, events[-1].exit_status) == ("1 failed", status)
 
 
 def test_a_command_in_the_background_ends_when_its_process_does(tmp_path: Path) -> None:
@@ -286,21 +257,6 @@ def test_the_first_versions_wrote_items_without_a_wrapper(tmp_path: Path) -> Non
     assert events[2].exit_status == 1 and {event.cwd for event in events} == {"/w"}
 
 
-def test_a_line_that_is_too_long_is_told_by_its_ends_and_a_bad_one_is_counted(tmp_path: Path) -> None:
-    path = r.write(tmp_path / "r.jsonl", r.meta(), r.turn(), r.typed("go"), r.call("exec_command", {"cmd": "cat x"}))
-    with path.open("a") as file:
-        file.write('{"timestamp":"t","type":"response_item","payload":oops}\n')
-        file.write(json.dumps(r.ran("first" + "x" * LINE_LIMIT + "last", 1)) + "\n")
-        file.write(json.dumps(r.typed("more")[1]) + "\n" + '{"timestamp":"t","type":"event_msg","pay')
-    transcript = open_transcript(path)
-    events = list(transcript.events())
-    assert [event.kind for event in events] == ["user", "call", "result", "user"]
-    assert events[2].text.startswith("first") and events[2].text.endswith("last") and events[2].exit_status == 1
-    assert events[2].cut > LINE_LIMIT // 2
-    assert transcript.skipped["oversized"] == transcript.skipped["malformed"] == transcript.skipped["unfinished"] == 1
-    assert transcript.malformed == [6] and transcript.end == events[-1].end
-
-
 # ---- which words are the person's, and what the client recorded besides ----
 
 
@@ -327,12 +283,6 @@ def test_without_such_events_a_message_is_a_persons_but_for_the_clients_own_text
     kinds = r.item("message", role="user", content="later", content_item_kinds=["user.text"])
     other = r.item("message", role="user", content="no", content_item_kinds=["hooks.additional_context"])
     assert people(tmp_path, kinds, other) == ["later"]
-
-
-@pytest.mark.parametrize("source", [{"subagent": {"thread_spawn": {"parent_thread_id": "x", "depth": 1}}}, "mcp"])
-def test_the_prompt_of_an_agent_was_sent_by_a_program(tmp_path: Path, source: object) -> None:
-    path = r.write(tmp_path / "r.jsonl", r.meta(source=source), r.typed("find uses"))
-    assert [event.form for event in open_transcript(path).events()] == ["program"]
 
 
 SHELL = "<user_shell_command>\n<command>\ngit status\n</command>\n<result>\n{}\n</result>\n</user_shell_command>"

@@ -15,7 +15,6 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 import gemini_records as g
 import opencode_records as o
-import ralf
 from clocks import in_line, within
 from examples import examples
 from ralf.errors import Damaged
@@ -180,21 +179,6 @@ def test_a_line_of_ten_megabytes_is_told_by_its_ends_in_little_time(tmp_path: Pa
     assert len(result.text) < 1 << 18
 
 
-@each
-@pytest.mark.parametrize("depth", [500, 3_000, 200_000])
-def test_json_that_is_nested_deep_costs_its_own_line_alone(tmp_path: Path, made: Format, depth: int) -> None:
-    path = made.write(tmp_path / "s.jsonl", made.said(1, "before"))
-    line = json.dumps(made.records[2]).replace('"ls', '"ls"]}').encode()
-    deep = [b"[" * depth + b"]" * depth, b'{"a":' * depth + b"1" + b"}" * depth, b"[" * depth]
-    inner = json.dumps(made.printed("HERE")).encode().replace(b'"HERE"', deep[0])
-    with path.open("ab") as file:
-        for one in (*deep, inner, line):
-            file.write(one + b"\n")
-        file.write(json.dumps(made.said(2, "after")).encode() + b"\n")
-    texts = [event.text for event in read(path)[1]]
-    assert (texts[0], texts[-1]) == ("before", "after")
-
-
 @pytest.mark.ci
 @each
 @pytest.mark.parametrize(
@@ -226,21 +210,6 @@ def test_the_time_grows_with_the_size_and_no_faster(tmp_path: Path, made: Format
 
     seconds(100)
     in_line(lambda: seconds(10_000), lambda: seconds(40_000), 12, 0.2)
-
-
-@each
-def test_a_checkpoint_of_a_damaged_log_says_what_it_could_not_read(tmp_path: Path, made: Format) -> None:
-    path = made.write(tmp_path / "s.jsonl", *made.records)
-    with path.open("ab") as file:
-        file.write(
-            b'{"type":"text","id":\n\xff\xfe\n[1]\n' + json.dumps(made.said(9, "We use SQLite.")).encode() + b"\n"
-        )
-    done = ralf.checkpoint("tides", path, root=tmp_path)
-    assert done.checkpoints
-    assert open_transcript(path).skipped == {}
-    source, _ = read(path)
-    assert source.skipped["malformed"] == 3
-    assert len(source.malformed) == 3
 
 
 @pytest.mark.ci

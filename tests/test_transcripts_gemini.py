@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from factskit import extract
-from gemini_records import CONTEXT, SESSION, SET_UP, WHEN, Record, asked, called, ran, said, write
+from gemini_records import SESSION, SET_UP, WHEN, Record, asked, called, ran, said, write
 from ralf.checkpointing.due import BudgetWatcher
 from ralf.config import Limits
 from ralf.errors import TranscriptChanged
@@ -44,14 +44,6 @@ def test_a_session_is_told_in_the_order_in_which_it_went(tmp_path: Path) -> None
     assert (events[3].call_id, events[3].exit_status, events[3].failed) == ("c1", 0, False)
 
 
-def test_what_hooks_put_into_a_prompt_is_not_what_a_person_typed(tmp_path: Path) -> None:
-    """The client writes it before the prompt, behind it, and into the answers of tools."""
-    both = f"{CONTEXT}\n\nplease go on"
-    record = asked(both, CONTEXT, displayContent=[{"text": both}])
-    assert told(read(tmp_path, record)) == [("user", "please go on")]
-    assert told(read(tmp_path, asked(CONTEXT))) == []
-
-
 def test_a_message_that_is_written_once_more_is_told_once_wherever_a_reading_begins(tmp_path: Path) -> None:
     first, again = said("Step 1"), said("Step 1", ran("ls", "a.py"))
     path = write(tmp_path / "session-x.jsonl", asked("build"), first, again, again, said("Done.", id_="g2"))
@@ -69,16 +61,6 @@ def test_a_command_that_failed_has_its_status_and_only_what_it_printed(tmp_path:
     call = called("run_shell_command", {"command": "ls /nope"}, {"output": output})
     result = read(tmp_path, said("", call))[-1]
     assert (result.text, result.exit_status, result.failed) == ("no such file\nhere", 2, True)
-
-
-def test_a_tool_that_failed_or_was_declined_says_so(tmp_path: Path) -> None:
-    failed = called("read_file", {"file_path": "nope"}, {"error": "File not found"}, status="error")
-    declined = called("write_file", {"file_path": "a"}, {"error": "cancelled"}, status="cancelled", id_="c2")
-    results = [event for event in read(tmp_path, said("", failed, declined)) if event.kind == "result"]
-    assert [(one.text, one.failed, one.refused) for one in results] == [
-        ("File not found", True, False),
-        ("cancelled", True, True),
-    ]
 
 
 def test_files_and_to_dos_of_its_tools_are_facts(tmp_path: Path) -> None:
@@ -236,16 +218,6 @@ def test_a_stream_is_read_with_its_calls_and_the_pieces_of_a_message_are_one(tmp
     assert source.skipped == {"init": 1}
     for event in events:
         assert list(source.events(event.end)) == [later for later in events if later.start.byte >= event.end.byte]
-
-
-def test_the_pieces_of_a_message_wait_for_the_last_one(tmp_path: Path) -> None:
-    path = stream(tmp_path / "out.jsonl", *STREAM[:3])
-    source = open_transcript(path)
-    assert told(list(source.events())) == [("user", "count the harbours")]
-    assert source.skipped["unfinished"] == 1
-    place = source.end
-    stream(path, *STREAM)
-    assert told(list(source.events(place)))[0] == ("assistant", "I count them.")
 
 
 @pytest.fixture

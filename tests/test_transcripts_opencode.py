@@ -51,17 +51,10 @@ def test_a_summary_of_the_window_is_a_compaction_and_its_usage_none_of_the_conve
     assert [(event.kind, event.window) for event in events] == [("user", None), ("compaction", None)]
 
 
-def test_a_call_that_the_person_declined_never_ran(tmp_path: Path) -> None:
-    error = "The user rejected permission to use this specific tool call."
-    (result,) = read(tmp_path, {"type": "result", "id": "c", "tool": "bash", "status": "error", "error": error})
-    assert (result.refused, result.failed, result.text) == (True, True, error)
-
-
 # ---- which words are the person's, and what the client recorded besides: in the log, and in an export ----
 
 MESSAGE = "msg_f550001aaaa001AAAAAAAAA374"
 ASKS = {"questions": [{"question": "Which datum?", "options": [{"label": "Chart"}, {"label": "Mean"}]}]}
-SHELL = "The following tool was executed by the user"
 
 
 def marks(events: list[Event]) -> list[tuple[str, str, dict[str, Any]]]:
@@ -129,15 +122,6 @@ def test_messages_that_are_taken_back_are_named_by_a_mark(tmp_path: Path) -> Non
     assert events[0].id == "msg_1" and marks(events) == [("rewound", "", {"to": "msg_1"})]
 
 
-def test_a_command_that_the_person_ran_is_told_with_what_it_printed(tmp_path: Path) -> None:
-    ran = used("bash", {"command": "git status"}, output="clean", metadata={"exit": 1})
-    events = exported(tmp_path, message("user", part(SHELL, synthetic=True)), message("assistant", ran))[1:]
-    call, result = ({**CALL, "input": {"command": "git status"}}, {**RESULT, "output": "clean", "exit": 1})
-    for found in (events, read(tmp_path, {**ASKED, "text": SHELL, "synthetic": True}, call, result)):
-        assert marks(found) == [("ran", "git status", {}), ("printed", "clean", {})]
-        assert (found[1].exit_status, found[1].failed) == (1, True)
-
-
 @pytest.mark.parametrize("answer", ["Chart", "Chart, Mean", "my own, and more", ""])
 def test_an_answer_is_the_persons_word_beside_the_question(tmp_path: Path, answer: str) -> None:
     output = f'User has answered your questions: "Which datum?"="{answer or "Unanswered"}". You can now go on.'
@@ -159,13 +143,6 @@ def test_a_question_that_the_person_closed_is_declined(tmp_path: Path) -> None:
         assert next(event for event in found if event.kind == "result").refused
 
 
-def test_the_words_of_a_refusal_are_the_persons(tmp_path: Path) -> None:
-    error = "The user rejected permission to use this specific tool call with the following feedback: push later"
-    result, words = read(tmp_path, {**RESULT, "status": "error", "error": error})
-    assert result.refused
-    assert (words.kind, words.form, words.text, words.call_id) == ("user", "refused", "push later", "call_1")
-
-
 @pytest.mark.parametrize("tool", ["gauges_push", "deploy", ""])
 def test_the_error_of_a_servers_or_a_plugins_tool_is_no_refusal_whatever_it_says(tmp_path: Path, tool: str) -> None:
     said = "The user rejected permission to use this specific tool call with the following feedback: push always"
@@ -174,21 +151,6 @@ def test_the_error_of_a_servers_or_a_plugins_tool_is_no_refusal_whatever_it_says
         assert (result.kind, result.form, result.refused, result.failed) == ("result", "", False, True)
     (result,) = read(tmp_path, {**RESULT, "status": "error", "error": f"cat: {said}"})
     assert not result.refused
-
-
-@pytest.mark.parametrize(
-    ("error", "mark"),
-    [
-        ({"name": "MessageAbortedError", "data": {"message": "The operation was aborted."}}, ("interrupted", "", {})),
-        ({"name": "APIError", "data": {"message": "Rate limit"}}, ("stopped", "Rate limit", {})),
-        ({"name": "UnknownError"}, ("stopped", "UnknownError", {})),
-    ],
-)
-def test_a_turn_that_was_interrupted_or_failed_has_a_mark(tmp_path: Path, error: Record, mark: Any) -> None:
-    assert marks(exported(tmp_path, message("assistant", error=error)))[-1] == mark
-    said = error.get("data", {}).get("message", error["name"])
-    assert marks(read(tmp_path, {**DONE, "failure": error["name"], "error": said})) == [mark]
-    assert marks(read(tmp_path, {**DONE, "error": said})) == [mark]  # of an earlier version of the log
 
 
 @pytest.fixture

@@ -34,12 +34,6 @@ def test_a_tree_holds_what_is_not_empty_in_the_order_of_the_fields() -> None:
     ]
 
 
-def test_a_number_or_a_truth_where_text_belongs_is_the_text_that_was_meant() -> None:
-    assert from_tree(ActiveWork, {"current_task": 12, "outcome": True, "next_steps": [0.5]}) == ActiveWork(
-        current_task="12", outcome="true", next_steps=("0.5",)
-    )
-
-
 @pytest.mark.parametrize(
     ("cls", "tree", "at", "message"),
     [

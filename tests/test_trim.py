@@ -5,15 +5,6 @@ from __future__ import annotations
 from ralf.text.cleaning import trimmed, without_middle
 
 
-def test_a_short_text_stays_as_it_is() -> None:
-    assert trimmed("as it is", 8) == "as it is"
-    assert without_middle("as it is", 4, 4) == ("as it is", 0)
-
-
-def test_a_cut_falls_between_words_and_says_so() -> None:
-    assert trimmed("one two three four", 12) == "one two…"
-
-
 def test_no_half_of_a_name_in_backticks_is_left() -> None:
     assert trimmed("look at the file `src/one.py` and on", 24) == "look at the file…"
     assert "`" not in trimmed("`" + "x" * 60, 30)

@@ -58,14 +58,6 @@ def test_each_kind_of_write_is_taken_back_and_the_content_is_as_before(tmp_path:
     assert not verify(root=tmp_path).damaged
 
 
-def test_a_write_that_a_later_one_built_on_is_not_taken_back(tmp_path: Path) -> None:
-    decide(tmp_path, "One")
-    decide(tmp_path, "Two", supersedes="DEC-001")
-    with pytest.raises(Busy, match="was changed after r1"):
-        undo(ROUTE, 1, root=tmp_path)
-    assert in_force(tmp_path) == ["Two"]
-
-
 @pytest.mark.ci
 def test_neither_a_checkpoint_nor_what_was_purged_is_taken_back(tmp_path: Path) -> None:
     write_session(tmp_path / "session.jsonl", 3_000)

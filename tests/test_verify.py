@@ -124,21 +124,6 @@ def test_a_damaged_record_is_named_and_those_behind_it_stay_readable(
     assert repair(root=project).done == ()
 
 
-def test_what_the_file_still_shows_of_a_lost_record_is_taken_in(project: Path, journal: Path) -> None:
-    shown = ralf.get_context("tide", root=project)
-    lost = change_line(journal, 2, lambda line: b"x" * len(line[:-1]) + b"\n")
-    repair(root=project)
-    now = ralf.get_context("tide", root=project)
-    assert {section.title for section in now.body.sections} == {section.title for section in shown.body.sections}
-    assert [section.number for section in now.body.sections] == [section.number for section in shown.body.sections]
-    assert {(item.id, item.decision) for item in now.decisions} == {
-        (item.id, item.decision) for item in shown.decisions
-    }
-    assert b"x" * (len(lost) - 1) in kept_aside(project)
-    ralf.record_decision("tide", "Go on after the repair", root=project)
-    assert verify(root=project).damaged is False
-
-
 # ---- an archived journal ----
 
 
@@ -168,14 +153,6 @@ def test_a_file_that_cannot_be_read_is_moved_aside_and_written_anew(project: Pat
     repair(root=project)
     assert path.read_bytes() == content
     assert (context_of(project) / "routes/tide.md.damaged").read_bytes() != content
-
-
-def test_a_file_with_conflict_markers_is_left_to_its_person(project: Path) -> None:
-    path = route_file(project, "tide")
-    path.write_bytes(b"<<<<<<< ours\n" + path.read_bytes() + b"=======\n>>>>>>> theirs\n")
-    before = path.read_bytes()
-    assert repair(root=project).after.damaged
-    assert path.read_bytes() == before
 
 
 def test_lost_evidence_is_damage_until_a_repair_records_it_dropped_evidence_is_not(project: Path, cli: Cli) -> None:
@@ -229,10 +206,3 @@ def test_a_repair_that_is_broken_off_is_completed_by_the_next(
     ralf.record_decision("tide", "Go on", root=project)  # takes in what the file has
     now = ralf.get_context("tide", root=project)
     assert {section.title for section in now.body.sections} == {section.title for section in shown.body.sections}
-
-
-def test_a_shared_file_that_is_not_what_its_name_and_folder_claim_is_named(project: Path) -> None:
-    folder = context_of(project) / "shared" / ("0" * 16)
-    folder.mkdir(parents=True)
-    (folder / f"000001-{'0' * 16}.json").write_text('{"v": 1, "route": "tide", "by": "Eve", "at": "", "revision": 1}')
-    assert (f"shared/{'0' * 16}/000001-{'0' * 16}.json", False) in found(project)

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 import ralf
-from ralf.errors import LaterRouteFile
 from ralf.maintenance.repair import repair
 from ralf.maintenance.verify import verify
 from ralf.model import FORMAT_VERSION
@@ -81,11 +80,3 @@ def test_a_route_file_of_a_later_format_is_never_written(project: Path, cli: Cli
     cli("show", ROUTE).complains(4, path, "9.0.0")
     cli("doctor", "--repair")
     assert path.read_text(encoding="utf-8") == theirs
-
-
-def test_a_route_that_has_only_a_file_of_a_later_format_says_so(tmp_path: Path) -> None:
-    path = route_file(tmp_path, ROUTE)
-    path.parent.mkdir(parents=True)
-    path.write_text('---\ncontext_checkpoint:\n  version: "2.0.0"\n  route: "tide"\n---\n', encoding="utf-8")
-    with pytest.raises(LaterRouteFile, match=r"is of format 2\.0\.0"):
-        ralf.get_context(ROUTE, root=tmp_path)

@@ -15,7 +15,6 @@ import kit.command
 import ralf
 import storekit
 from ralf.checkpointing.progress import status, watch
-from ralf.errors import TranscriptNotFound
 from ralf.project import Project
 from storekit import checkpoints_of, grow, write_session
 
@@ -31,15 +30,6 @@ def test_one_look_at_more_than_the_threshold_checkpoints_what_is_there(tmp_path:
     assert report.reason == "threshold"
     assert all(entry.tokens <= 3_000 for entry in report.checkpoints)
     assert look(tmp_path / "s.jsonl", tmp_path, every=3_000) == []
-
-
-def test_the_configured_threshold_counts(tmp_path: Path) -> None:
-    write_session(tmp_path / "s.jsonl", 4_000)
-    (storekit.context_of(tmp_path)).mkdir(parents=True)
-    storekit.configure(tmp_path, "threshold: 2000\n")
-    (report,) = look(tmp_path / "s.jsonl", tmp_path)
-    assert report.reason == "threshold"
-    assert all(entry.tokens <= 2_000 for entry in report.checkpoints)
 
 
 def _record(kind: str, content: object, **more: object) -> str:
@@ -80,22 +70,6 @@ def test_each_reason_is_recorded_in_the_checkpoint(tmp_path: Path, reason: str) 
     assert report.reason == reason
     assert ralf.get_context("tide", root=tmp_path).checkpoints[-1].reason == reason
     assert look(tmp_path / "s.jsonl", tmp_path) == []  # it does not fire twice for the same bytes
-
-
-def test_a_missing_transcript_is_an_error_for_one_look_and_waited_for_otherwise(tmp_path: Path) -> None:
-    path = tmp_path / "s.jsonl"
-    with pytest.raises(TranscriptNotFound, match=r"s\.jsonl: no such transcript"):
-        look(path, tmp_path)
-    waited = []
-
-    def wait(seconds: float) -> None:
-        waited.append(seconds)
-        if len(waited) == 3:
-            write_session(path, 4_000)
-
-    report = next(watch("tide", path, root=tmp_path, every=2_000, wait=wait))
-    assert report.reason == "threshold"
-    assert len(waited) == 3
 
 
 @pytest.mark.ci

@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 
 import ralf
-from ralf import project as projects
-from ralf.route import history
 from ralf.route.why import Quote
 from storekit import Listing, context_of, copied, route_file, write_session
 
@@ -67,18 +65,6 @@ def test_a_decision_written_into_the_file_is_explained_before_and_after_the_merg
     assert (reason.claim, reason.revision) == ("Ask Ada first", 3)
 
 
-def test_a_decision_that_was_taken_out_of_the_file_is_dropped_but_known(project: Path) -> None:
-    label = label_of(project)
-    path = route_file(project, "tide")
-    text = path.read_text(encoding="utf-8")
-    start = text.index(f'  - id: "{label}"')
-    end = text.index("  - id:", start + 1)
-    path.write_text(text[:start] + text[end:], encoding="utf-8")
-    ralf.record_decision("tide", "Use sqlite", root=project)
-    reason = ralf.why("tide", label, root=project)
-    assert (reason.claim, reason.status, reason.matches) == (CHOICE, "dropped", True)
-
-
 @pytest.mark.ci
 def test_words_that_are_not_those_of_the_claim_are_shown_and_called_so(project: Path) -> None:
     label = label_of(project)
@@ -119,24 +105,6 @@ def test_a_checkpoint_shows_the_messages_that_its_section_uses(made: Path) -> No
         1, 1, "user", "Please carry part 0 of the tide table over to the new reader, and keep the old columns."
     )
     assert reason.recorded == "summarizer listing"
-
-
-@pytest.mark.ci
-def test_checkpoints_are_numbered_as_in_the_file_also_after_an_import(tmp_path: Path) -> None:
-    from ralf.maintenance import ownership
-    from ralf.maintenance.trust import accept_route
-    from storekit import V100
-
-    ownership.init(projects.find(tmp_path), share=False)
-    path = route_file(tmp_path, "api-refactoring")
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(V100, encoding="utf-8")
-    accept_route(projects.find(tmp_path), "api-refactoring")
-    write_session(tmp_path / "session.jsonl", 3_000)
-    ralf.checkpoint("api-refactoring", tmp_path / "session.jsonl", root=tmp_path)
-    labels = [label for label, _ in history.checkpoints(projects.find(tmp_path), "api-refactoring")]
-    assert labels == [ralf.get_context("api-refactoring", root=tmp_path).checkpoints[-1].checkpoint_id] == ["cp-004"]
-    assert ralf.why("api-refactoring", "DEC-001", root=tmp_path).recorded == "import"
 
 
 # ---- the command ----

@@ -50,21 +50,6 @@ def test_what_a_cut_copy_has_left_of_them_is_found(cut: str, left: str) -> None:
     assert Wording([TEXT]).without(cut) == left
 
 
-@pytest.mark.parametrize(
-    "other", ["", "Use SQLite", "Use SQLite in WAL mode", "session store…", "Use…", "mode for the"]
-)
-def test_other_words_stay(other: str) -> None:
-    wording = Wording([TEXT])
-    assert not wording.stands_in(other)
-    assert wording.without(other) is other
-
-
-def test_a_text_that_was_cut_itself_is_found_whole() -> None:
-    wording = Wording(["Use SQLite in WAL mode … for the session store"])
-    whole = "Use SQLite in WAL mode, which has many readers, for the session store"
-    assert wording.without(whole) == f"{MARK}, which has many readers, {MARK}"
-
-
 @given(tree=mapping, path=st.lists(st.sampled_from("abc"), max_size=3))
 @quick
 def test_a_tree_without_the_words_stays_as_it_is_and_one_with_them_is_free_of_them(

@@ -67,15 +67,6 @@ def test_a_displaced_save_and_a_later_one_are_both_taken_in_and_the_later_one_wi
     assert context.decisions[0].decision == "Keep the second columns"
 
 
-def test_a_displaced_save_that_cannot_be_read_is_put_where_it_is_seen_and_said(root: Path, path: Path) -> None:
-    set_aside(path, b"rubbish")
-    said: list[str] = []
-    ralf.record_decision(ROUTE, "Go on", root=root, warn=said.append)
-    (kept,) = path.parent.glob("tide.displaced-*")
-    assert kept.read_bytes() == b"rubbish"
-    assert said[0].startswith(f"{kept}: ")
-
-
 def test_a_displaced_file_that_somebody_still_saves_into_is_left_until_they_are_done(root: Path, path: Path) -> None:
     content = noted(path).encode()
     for begin in (0, len(content) // 2):
