@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from tests.faults import agent_words
 from ralf import project
 from ralf.errors import NotFound, UsageError
 from ralf.project import Project
-from ralf_integrations import copied_text, inbox
+from ralf_integrations import inbox
 from ralf_integrations.agent_messages import Message, compose, receive, send
 
 CODE = "def tide(level, base):\n    return level - base if base else None\n"
@@ -81,35 +80,12 @@ def test_statement_28_messages_with_contents_of_files_are_refused_however_they_a
     assert accepted == []
 
 
-@pytest.mark.ci
-def test_statement_28_honest_messages_are_accepted() -> None:
-    product = project.find(agent_words.TREE / "context")  # the tests hold the honest words themselves
-    for given in agent_words.honest(4, seed=28):
-        compose(product, given.summary, facts=given.facts, action=given.action)
-
-
 def _is_accepted(here: Project, given: agent_words.Given) -> bool:
     try:
         compose(here, given.summary, facts=given.facts, action=given.action)
     except UsageError:
         return False
     return True
-
-
-def test_a_file_that_is_joined_into_one_short_line_is_found_by_its_lines(here: Project) -> None:
-    (here.root / "short.py").write_text("\n".join(f"alpha{number} = {number}" for number in range(12)))
-    text = " ".join(f"alpha{number} = {number}" for number in range(12))
-    assert len(text) < 400
-    assert copied_text.most_copied(text, here.root, lines=10, characters=400) == ("short.py", 12, 135)
-    assert copied_text.most_copied(text, here.root, lines=12, characters=400) is None
-
-
-def test_hidden_folders_and_links_are_not_looked_at(here: Project, tmp_path: Path) -> None:
-    (tmp_path / ".hidden").mkdir()
-    (tmp_path / ".hidden" / "copy.py").write_text("\n".join(f"beta{number} = {number}" for number in range(12)))
-    (tmp_path / "link.py").symlink_to(tmp_path / ".hidden" / "copy.py")
-    text = " ".join(f"beta{number} = {number}" for number in range(12))
-    assert copied_text.most_copied(text, here.root, lines=10, characters=400) is None
 
 
 def test_secrets_are_redacted_before_a_message_is_stored(here: Project) -> None:
@@ -138,21 +114,3 @@ def test_what_waits_for_a_name_is_moved_to_its_session_once(here: Project) -> No
     assert inbox.forward(here, "executor-7", "s-1") == 1
     assert inbox.forward(here, "executor-7", "s-1") == 0
     assert [notice.text for notice in receive(here, ["executor-7", "s-1"])] == ["Look."]
-
-
-def test_lines_of_brackets_count_where_the_message_has_them_too(here: Project) -> None:
-    words = ("streams", "proven", "moved", "settings", "routes", "records", "renders", "journal")
-    lines = ["{", *(f'"{word}": [],' for word in words), "]", "}"]
-    (here.root / "store.json").write_text("\n".join(["[", *lines, "{", "last: 1"]))
-    for text in ("; ".join(lines), "\n".join(lines)):
-        assert copied_text.most_copied(text, here.root, lines=10, characters=400) is not None
-        assert copied_text.most_copied(text, here.root, lines=11, characters=400) is None
-    assert copied_text.most_copied("\n".join(lines[1:-2]), here.root, lines=8, characters=400) is None
-
-
-def test_code_with_escapes_is_found_as_it_is_and_escaped_once_more(here: Project) -> None:
-    lines = [f'○ print("\\n".join(tide_{number}), end="\\t{number}")' for number in range(12)]
-    (here.root / "escapes.py").write_text("\n".join(lines))
-    for text in ("\n".join(lines), json.dumps("\n".join(lines)), " ".join(lines)):
-        found = copied_text.most_copied(text, here.root, lines=11, characters=10_000)
-        assert found is not None and (found.path, found.lines) == ("escapes.py", 12)

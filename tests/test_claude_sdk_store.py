@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
-import os
 import shutil
 import stat
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +15,12 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 import ralf
 import storekit
 from contexts import quick
-from ralf.errors import DamagedBlob, TranscriptChanged, TranscriptNotFound, UsageError
-from ralf.maintenance.evidence import drop_evidence
+from ralf.errors import UsageError
 from ralf.maintenance.forget import forget
 from ralf.maintenance.purge import Wording, remains
 from ralf.maintenance.verify import verify
 from ralf.project import Project
 from ralf_integrations.doors.claude_sdk import RalfSessionStore
-from ralf_integrations.doors.entries import encoded
 
 sdk = pytest.importorskip("claude_agent_sdk", reason="claude-agent-sdk is not installed")
 
@@ -88,40 +83,6 @@ def test_a_uuid_is_stored_once_in_whatever_batches_it_comes(store: RalfSessionSt
     assert load(store) == [entry(1), entry(2), entry(3)]
 
 
-def test_an_entry_without_a_uuid_is_stored_each_time(store: RalfSessionStore) -> None:
-    title = {"type": "custom-title", "customTitle": "Tide"}
-    for batch in ([entry(1), title], [entry(1), title], [title], [title]):
-        append(store, *batch)
-    assert load(store) == [entry(1), title, title, title, title]
-
-
-def test_a_batch_that_is_sent_again_takes_no_room(store: RalfSessionStore, tmp_path: Path) -> None:
-    batch = [entry(number, "x" * 1_000) for number in range(400)]
-    append(store, *batch)
-    before = storekit.kept_bytes(tmp_path)
-    for _ in range(3):
-        append(RalfSessionStore(tmp_path), *batch)
-    assert storekit.kept_bytes(tmp_path) == before
-
-
-def test_the_time_of_a_session_rises_with_each_call_however_fast_they_come(store: RalfSessionStore) -> None:
-    times = []
-    for number in range(20):
-        append(store, entry(number))
-        [listed] = asyncio.run(store.list_sessions("-srv-tide"))
-        times.append(listed["mtime"])
-    assert times == sorted(set(times))
-    assert abs(times[-1] / 1_000 - time.time()) < 60
-
-
-def test_calls_at_once_are_stored_in_their_order(store: RalfSessionStore) -> None:
-    async def send() -> None:
-        await asyncio.gather(*(store.append(KEY, [entry(number)]) for number in range(40)))
-
-    asyncio.run(send())
-    assert load(store) == [entry(number) for number in range(40)]
-
-
 APPENDER = """
 import asyncio, sys
 from ralf_integrations.doors.claude_sdk import RalfSessionStore
@@ -167,45 +128,7 @@ def test_what_was_appended_before_a_kill_is_there(store: RalfSessionStore, tmp_p
     assert not verify(root=tmp_path).damaged
 
 
-@pytest.mark.ci(seconds=4)
-@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="the kernel does not count what a process reads")
-def test_appending_to_a_long_session_reads_and_writes_no_more_than_to_a_short_one(tmp_path: Path) -> None:
-    store, numbers = RalfSessionStore(tmp_path), itertools.count()
-
-    def grow(batches: int) -> None:
-        for _ in range(batches):
-            append(store, *(entry(next(numbers), "y" * 1_000) for _ in range(10)))
-
-    def cost() -> int:
-        """Bytes that are read and written for one append to a store that was opened just now, as a new process does."""
-        append(store, entry(next(numbers)))
-        before = _moved()
-        append(RalfSessionStore(tmp_path), entry(next(numbers)))
-        return _moved() - before
-
-    grow(60)
-    short = cost()
-    grow(300)
-    assert cost() < short + 4 * 16_384  # pages of the index; the journal has grown by 3 MB
-
-
-def _moved() -> int:
-    found = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
-    return int(found["rchar"]) + int(found["wchar"])
-
-
 # ---- what is large, secret or to be gone ----
-
-
-def test_a_large_batch_lies_in_a_blob_and_comes_back_equal(store: RalfSessionStore, tmp_path: Path) -> None:
-    batch = [entry(number, f"{number} " * 40_000) for number in range(5)]
-    append(store, *batch)
-    append(store, entry(9))
-    assert load(RalfSessionStore(tmp_path)) == [*batch, entry(9)]
-    stream = next(Project(tmp_path).store.streams("sessions/"))
-    assert [len(one.record) < 2_000 for one in Project(tmp_path).store.read(stream)] == [True, True]
-    assert not drop_evidence("1d", root=tmp_path, remove=True, now=time.time() + 10**7).dropped
-    assert load(store) == [*batch, entry(9)]
 
 
 @pytest.mark.ci(seconds=6)
@@ -225,33 +148,6 @@ def test_a_deleted_session_leaves_nothing_on_the_disk(store: RalfSessionStore, t
     assert asyncio.run(store.list_sessions("-srv-tide")) == []
 
 
-def test_what_a_writer_left_that_died_before_its_record_goes_with_the_session(
-    store: RalfSessionStore, tmp_path: Path
-) -> None:
-    folder, words = storekit.context_of(tmp_path), Wording([WORDS], within_words=True)
-    append(store, entry(1))
-    stream = next(Project(tmp_path).store.streams("sessions/"))
-    left = []
-    for name in (stream, f"{stream}-2"):
-        lines = (encoded(line) + b"\n" for line in ({"stream": name, "id": "batch-1"}, entry(2, f"{WORDS} of {name}")))
-        left.append(folder / "blobs" / (digest := Project(tmp_path).store.put_blob(lines))[:2] / digest)
-        os.utime(left[-1], (0, time.time() - 600))
-    assert remains(folder, words) == sorted(left)
-    asyncio.run(store.delete(KEY))
-    assert remains(folder, words) == left[1:]
-
-
-def test_a_deletion_that_broke_off_is_completed(store: RalfSessionStore, tmp_path: Path) -> None:
-    append(store, *(entry(number, WORDS + "x" * 300_000) for number in range(3)))
-    kept = Project(tmp_path).store
-    for blob in list(kept.blobs()):
-        kept.drop_blob(blob.digest)
-    with pytest.raises(DamagedBlob, match="gone"):
-        load(store)
-    asyncio.run(store.delete(KEY))
-    assert load(store) is None
-
-
 def test_entries_are_given_back_with_their_secrets_and_shown_by_nothing_else(
     store: RalfSessionStore, tmp_path: Path
 ) -> None:
@@ -262,16 +158,6 @@ def test_entries_are_given_back_with_their_secrets_and_shown_by_nothing_else(
     files = [path for path in storekit.context_of(tmp_path).rglob("*") if "sessions" in path.parts]
     assert {stat.S_IMODE(path.stat().st_mode) for path in files if path.is_file()} == {0o600}
     assert {stat.S_IMODE(path.stat().st_mode) for path in files if path.is_dir()} == {0o700}
-
-
-def test_a_checkpoint_of_a_session_is_redacted(store: RalfSessionStore, tmp_path: Path) -> None:
-    append(store, {**entry(1, f"Use the key {SECRET} for the gauge."), "sessionId": KEY["session_id"]})
-    store.checkpoint("tide", KEY["session_id"])
-    shown = ralf.get_context("tide", root=tmp_path).render()
-    assert "for the gauge" in shown
-    assert SECRET not in shown
-    asyncio.run(store.delete(KEY))
-    assert remains(storekit.context_of(tmp_path), Wording([SECRET], within_words=True)) == []
 
 
 @pytest.mark.ci(seconds=6)
@@ -301,15 +187,6 @@ def test_a_session_that_came_with_a_repository_is_not_resumed(
 
 
 # ---- one key for all folders ----
-
-
-def test_with_a_key_of_its_own_a_session_is_found_from_any_folder(tmp_path: Path) -> None:
-    store = RalfSessionStore(tmp_path, project_key="tide")
-    append(store, entry(1))
-    elsewhere = {**KEY, "project_key": "-srv-harbour"}
-    append(store, entry(2), key=elsewhere)
-    assert load(store, elsewhere) == [entry(1), entry(2)]
-    assert len(asyncio.run(store.list_sessions("-anywhere"))) == 1
 
 
 # ---- checkpoints and exports ----
@@ -376,32 +253,6 @@ def test_what_a_sub_agent_did_is_in_the_checkpoint(store: RalfSessionStore, tmp_
     assert below == {"s-1.jsonl", "s-1/subagents/agent-a1.jsonl"}
     assert "agent_metadata" not in (tmp_path / "out/s-1/subagents/agent-a1.jsonl").read_text()
     assert stat.S_IMODE(exported.stat().st_mode) == 0o600
-
-
-def test_a_session_whose_text_was_forgotten_says_how_to_checkpoint_it_again(
-    store: RalfSessionStore, tmp_path: Path
-) -> None:
-    append(store, {**entry(1, f"Keep in mind: {WORDS}."), "sessionId": KEY["session_id"]})
-    store.checkpoint("tide", KEY["session_id"])
-    forget("tide", text=WORDS, root=tmp_path)
-    append(store, {**entry(2, "Go on with the harbour table."), "sessionId": KEY["session_id"]})
-    with pytest.raises(TranscriptChanged) as raised:
-        store.checkpoint("tide", KEY["session_id"])
-    assert raised.value.hint == f"store.checkpoint('tide', {KEY['session_id']!r}, restart=True)"
-    assert store.checkpoint("tide", KEY["session_id"], restart=True).checkpoints
-
-
-def test_an_export_goes_nowhere_else_and_names_what_it_cannot_find(store: RalfSessionStore, tmp_path: Path) -> None:
-    with pytest.raises(TranscriptNotFound):
-        store.export("nope", tmp_path / "out")
-    append(store, entry(1))
-    append(store, entry(1), key={**KEY, "project_key": "-srv-harbour"})
-    with pytest.raises(UsageError, match="-srv-harbour, -srv-tide"):
-        store.export(KEY["session_id"], tmp_path / "out")
-    append(store, entry(1), key={**KEY, "subpath": "subagents/../../../evil"})
-    with pytest.raises(UsageError):
-        store.export(KEY["session_id"], tmp_path / "out", project_key="-srv-tide")
-    assert not (tmp_path / "out").exists()
 
 
 # ---- without the framework ----

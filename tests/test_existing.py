@@ -74,17 +74,6 @@ def test_codex_sessions_of_a_project_are_those_that_worked_in_it_or_below(projec
     assert [session_of_log(path)[-1] for path in (newest, here, first)] == ["9", "3", "8"]
 
 
-def test_what_is_no_rollout_in_the_place_of_one_is_passed_by(project: Project) -> None:
-    good = rollout(project, "2026/11/22", 1)
-    os.mkfifo(good.with_name("rollout-pipe.jsonl"))
-    good.with_name("rollout-folder.jsonl").mkdir()
-    good.with_name("rollout-gone.jsonl").symlink_to("nowhere")
-    good.with_name("rollout-torn.jsonl").write_bytes(b'{"type":"session_meta","payload":{"cwd":"\xff\\u12')
-    good.with_name("notes.txt").write_text(f'"cwd":"{project.root}"')
-    (good.parents[1] / "31").write_text("no folder")
-    assert newest_logs(project) == [good]
-
-
 def test_a_running_codex_tells_which_session_a_route_is_chosen_for(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,12 +109,6 @@ def test_each_session_is_told_with_what_is_left_of_it_and_where_it_would_go(proj
     assert [one.left for one in found] == [*(path.stat().st_size for path in (by_branch, by_request, chosen)), whole]
     assert [one.client for one in existing.found(project, "claude-code")] == ["claude-code"]
     assert len(existing.found(project, "codex")) == 3
-
-
-def test_a_look_writes_nothing(project: Project) -> None:
-    rollout(project, "2026/11/22", 1)
-    assert len(existing.found(project)) == 1
-    assert list(project.root.iterdir()) == []
 
 
 def test_two_sessions_never_share_a_route_that_is_named_from_their_request(project: Project) -> None:
@@ -216,26 +199,6 @@ def test_a_past_session_gets_the_route_that_its_hook_would_have_given_it(project
     assert by_look(project) == before
     handingkit.prompt("s-1", project.root, "And now the other form of all of them", transcript=log)
     assert by_look(project) == tuple(routing.choose(project, session="s-1"))
-
-
-def test_a_past_session_that_began_with_a_greeting_is_named_after_the_next_request(project: Project) -> None:
-    handingkit.project(project.root)
-    log = project.root / "there.jsonl"
-    handingkit.log(log, "s-1", ("user", "hi"), ("says", "Hello!"), ("user", REQUEST))
-    claude(project, "s-1", REQUEST).write_bytes(log.read_bytes())
-    assert by_look(project)[1] == "first request"
-
-
-@pytest.mark.parametrize("by", ["task", "goal", "branch", "project"])
-def test_what_route_by_leaves_out_names_no_past_session_either(project: Project, by: str) -> None:
-    handingkit.project(project.root)
-    project.config_file.write_text(f"route_by: {by}\n")
-    (project.root / ".git").mkdir()
-    (project.root / ".git/HEAD").write_text("ref: refs/heads/feature/tides\n")
-    claude(project, "s-1", REQUEST, branch="feature/tides")
-    before = by_look(project)
-    handingkit.prompt("s-1", project.root, REQUEST)
-    assert tuple(routing.choose(project, session="s-1")) == before
 
 
 def test_a_name_that_a_hook_has_given_goes_to_no_past_session(project: Project) -> None:

@@ -21,18 +21,7 @@ PLACES = {
     "pilot-checkpoint": "checkpoint.json",
     "run-folders": "runs/run-0001/THOUGHTS.md",
 }
-RUNS = (
-    "[",
-    " ",
-    "*",
-    "(",
-    "- ",
-    "1",
-    "> ",
-    "|",
-    "`",
-    ". ",
-)
+RUNS = ("[", " ", "*", "(", "A-", "**a ", "- ", "1", "-", "a", "> ", "{", "|", "`", "<", ". ", "a/")
 MARKS = ("", "## ", "**Decision:** ", "- ", "## Option A: ", "- **a", "<promise>", "decisions:\n  - title: ")
 
 
@@ -57,6 +46,15 @@ def test_no_line_of_twenty_thousand_characters_takes_long(tmp_path: Path, source
         for one in RUNS:
             text = f"# Decisions\n\n## D-1: Storage\n\n{mark}{one * (20_000 // len(one))}\x01!\n"
             within(0.5, partial(read, tmp_path, source, text))
+
+
+@pytest.mark.ci(seconds=2)
+@pytest.mark.parametrize("source", ["run-folders", "decisions-md", "ralf-context"])
+def test_thousands_of_parts_take_no_longer_each_than_a_few(tmp_path: Path, source: str) -> None:
+    part = "\n## D-1: Storage\n\n**Decision:** SQLite\n\n## Notes\n\nThe log grows by the day.\n"
+    read(tmp_path, source, part)
+    small, large = "# A\n" + part * 150, "# Decisions\n" + part * 1_500
+    in_line(lambda: read(tmp_path, source, small), lambda: read(tmp_path, source, large), most=25)
 
 
 @pytest.mark.ci(seconds=2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from pathlib import Path
 
@@ -46,19 +45,6 @@ def test_a_notice_waits_until_it_is_taken_and_is_taken_once(here: Project) -> No
     assert [notice.text for notice in inbox.take(project.find(here.root), "s-2", 10_000)] == ["Not yours."]
 
 
-def test_a_session_that_nobody_has_written_to_has_no_inbox_and_asking_makes_none(here: Project) -> None:
-    assert inbox.take(here, "s-1", 10_000) == inbox.waiting(here, "s-1") == []
-    assert not here.folder.exists()
-
-
-@pytest.mark.parametrize("session", ["../../etc/passwd", "a/b", "x" * 500, "名前", "NUL\0byte", "con", "\ud800"])
-def test_a_sessions_id_is_text_and_never_a_path(here: Project, session: str) -> None:
-    inbox.send(here, session, "Still there?", sender="Ana")
-    assert [notice.text for notice in inbox.take(here, session, 1_000)] == ["Still there?"]
-    kept = {path.parent.name for path in here.folder.rglob("*.jsonl")}
-    assert kept == {"inbox"}
-
-
 def test_what_does_not_fit_waits_for_the_next_one(here: Project) -> None:
     for number in range(6):
         inbox.send(here, "s-1", f"{number} " + "word " * 300, sender="Ana")
@@ -71,14 +57,6 @@ def test_what_does_not_fit_waits_for_the_next_one(here: Project) -> None:
     inbox.send(here, "s-1", "😀" * 100, sender="Ana")
     assert inbox.take(here, "s-1", 250) == []  # the fence, and two units for each of the hundred
     assert len(inbox.take(here, "s-1", 500)) == 1
-
-
-def test_a_notice_of_the_same_key_is_left_once(here: Project) -> None:
-    first = inbox.send(here, "s-1", "70 % full", sender="health", key="pressure-70-0")
-    assert inbox.send(here, "s-1", "71 % full", sender="health", key="pressure-70-0") == first
-    assert [notice.text for notice in inbox.take(here, "s-1", 1_000)] == ["70 % full"]
-    inbox.send(here, "s-1", "72 % full", sender="health", key="pressure-70-0")
-    assert inbox.take(here, "s-1", 1_000) == []
 
 
 def test_a_secret_in_a_notice_is_redacted_before_it_is_kept(here: Project) -> None:
@@ -165,11 +143,6 @@ def test_forget_reaches_the_words_of_notices(here: Project) -> None:
     assert b"harbour" not in b"".join(path.read_bytes() for path in here.folder.rglob("*") if path.is_file())
     assert [notice.text for notice in inbox.take(here, "s-1", 1_000)] == ["What did not survive: [forgotten]."]
     assert not verify(root=here.root).damaged
-
-
-def test_an_inbox_is_for_its_owner_only(here: Project) -> None:
-    inbox.send(here, "s-1", "mine", sender="Ana")
-    assert os.stat(journal_of(here, "s-1")).st_mode & 0o077 == 0
 
 
 def test_a_name_that_an_agent_gives_itself_makes_no_person_of_it(here: Project) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 import operator
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
@@ -22,13 +20,10 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, interrupt
 
 import ralf
-from ralf import project as projects
-from ralf.errors import Conflict, UsageError
+from ralf.errors import Conflict
 from ralf.maintenance.forget import forget
 from ralf.maintenance.purge import Wording, remains
 from ralf.project import Project
-from ralf.storage.filestore import FileStore
-from ralf.storage.journal import Entry
 from ralf_integrations.doors.langgraph import RalfSaver
 
 pytestmark = pytest.mark.filterwarnings("default")  # LangGraph's own
@@ -80,14 +75,6 @@ def test_of_two_writers_that_continue_one_checkpoint_the_second_is_refused(saver
     other.close()
 
 
-def test_of_two_writers_that_begin_one_thread_the_second_is_refused(saver: RalfSaver, tmp_path: Path) -> None:
-    graph(saver).invoke({"steps": []}, THREAD)
-    other = RalfSaver(tmp_path)
-    with pytest.raises(Conflict, match="the empty thread"):
-        other.put(THREAD, empty_checkpoint(), {"source": "input", "step": -1, "parents": {}}, {})
-    other.close()
-
-
 @pytest.mark.ci(seconds=4)
 def test_many_processes_that_continue_one_checkpoint_make_one_chain(saver: RalfSaver, tmp_path: Path) -> None:
     graph(saver).invoke({"steps": []}, THREAD)
@@ -124,14 +111,6 @@ def test_going_back_to_an_older_checkpoint_forks_the_thread_on_purpose(saver: Ra
     assert made.invoke({"steps": ["b"]}, older.config)["steps"][:3] == ["a", "planned", "b"]
 
 
-def test_a_state_that_is_updated_by_hand_forks_the_thread_on_purpose(saver: RalfSaver) -> None:
-    made = graph(saver)
-    made.invoke({"steps": ["a"]}, THREAD)
-    older = next(one for one in made.get_state_history(THREAD) if one.next == ("work",))
-    forked = made.update_state(older.config, {"steps": ["by hand"]}, as_node="plan")
-    assert made.invoke(None, forked)["steps"] == ["a", "planned", "by hand", "worked"]
-
-
 @pytest.mark.ci
 def test_an_index_that_is_lost_or_damaged_is_made_anew(saver: RalfSaver, tmp_path: Path) -> None:
     graph(saver).invoke({"steps": ["a"]}, THREAD)
@@ -145,39 +124,6 @@ def test_an_index_that_is_lost_or_damaged_is_made_anew(saver: RalfSaver, tmp_pat
         later = RalfSaver(tmp_path)
         assert graph(later).get_state(THREAD).values["steps"] == ["a", "planned", "worked"]
         later.close()
-
-
-def test_awaited_methods_ask_the_store_outside_of_the_event_loop_s_thread(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """On servers it may take seconds until the store answers."""
-    asked: set[threading.Thread] = set()
-
-    class Noting(FileStore):
-        def streams(self, prefix: str) -> Iterator[str]:
-            asked.add(threading.current_thread())
-            return super().streams(prefix)
-
-        def read(self, stream: str, *, after: str | None = None) -> Iterator[Entry]:
-            asked.add(threading.current_thread())
-            return super().read(stream, after=after)
-
-    monkeypatch.setattr(projects, "open_store", Noting)
-    saver = RalfSaver(tmp_path)
-
-    async def everything() -> None:
-        await graph(saver).ainvoke({"steps": ["a"]}, THREAD)
-        await saver.acopy_thread("plan / 7", "copy")
-        for config in (THREAD, None):
-            assert [one async for one in saver.alist(config)]
-        await saver.aprune(["plan / 7"])
-        await saver.adelete_for_runs(["no such run"])
-        await saver.adelete_thread("copy")
-
-    asyncio.run(everything())
-    assert asked
-    assert threading.main_thread() not in asked
-    saver.close()
 
 
 def test_a_large_state_lies_out_of_line_and_a_deleted_thread_leaves_nothing(saver: RalfSaver, tmp_path: Path) -> None:
@@ -213,38 +159,6 @@ def test_the_records_of_an_earlier_version_are_read_and_gone_on_with(saver: Ralf
     assert [*project.store.blobs()] == []
 
 
-def test_a_pruned_thread_keeps_its_newest_checkpoint_alone(saver: RalfSaver, tmp_path: Path) -> None:
-    made = graph(saver)
-    made.invoke({"steps": ["a secret plan"]}, THREAD)
-    made.invoke({"steps": ["b"]}, THREAD)
-    saver.prune(["plan / 7"])
-    assert len([*saver.list(THREAD)]) == 1
-    assert made.invoke({"steps": ["c"]}, THREAD)["steps"][-3:] == ["c", "planned", "worked"]
-
-
-def test_writes_without_a_checkpoint_and_an_unknown_strategy_are_refused(saver: RalfSaver) -> None:
-    with pytest.raises(UsageError):
-        saver.put_writes(THREAD, [("steps", ["a"])], "task")
-    with pytest.raises(UsageError):
-        saver.prune(["plan / 7"], strategy="keep_some")
-
-
-def test_files_of_a_thread_are_this_users_alone(saver: RalfSaver, tmp_path: Path) -> None:
-    graph(saver).invoke({"steps": ["a"]}, THREAD)
-    files = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != ".gitignore"]
-    assert {path.stat().st_mode & 0o077 for path in files} == {0}
-
-
-def test_a_thread_that_another_user_has_written_is_refused(
-    saver: RalfSaver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A serialiser may build objects from what it reads."""
-    graph(saver).invoke({"steps": ["a"]}, THREAD)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "another"))
-    with pytest.raises(UsageError, match="did not write"):
-        RalfSaver(tmp_path).get_tuple(THREAD)
-
-
 def test_a_text_that_is_forgotten_goes_from_threads_too_and_they_stay_readable(
     saver: RalfSaver, tmp_path: Path
 ) -> None:
@@ -256,27 +170,3 @@ def test_a_text_that_is_forgotten_goes_from_threads_too_and_they_stay_readable(
     later = RalfSaver(tmp_path)
     assert graph(later).get_state(THREAD).values["steps"][0] == f"the password is {'*' * 14}"
     later.close()
-
-
-@pytest.mark.ci(seconds=4)
-def test_a_text_that_is_forgotten_goes_from_large_states_too(saver: RalfSaver, tmp_path: Path) -> None:
-    large = f"{'ü' * 40_000} the password is hunter2hunter2"
-    graph(saver).invoke({"steps": [large]}, THREAD)
-    ralf.record_decision("TASK-1", "Rotate the password", root=tmp_path)
-    forget("TASK-1", text="hunter2hunter2", root=tmp_path)
-    assert remains(tmp_path, Wording(["hunter2hunter2"])) == []
-    found = graph(RalfSaver(tmp_path)).get_state(THREAD).values["steps"][0]
-    assert found == large.replace("hunter2hunter2", "*" * 14)
-
-
-@pytest.mark.ci
-def test_a_foreign_thread_keeps_no_one_from_their_own(saver: RalfSaver, tmp_path: Path) -> None:
-    graph(saver).invoke({"steps": []}, THREAD)
-    own = len(list(saver.list(None)))
-    store, head = Project(tmp_path).store, None
-    for entry in store.inner.read(next(store.streams("graphs/"))):
-        theirs = entry.record.replace(b'{"store":"', b'{"store":"not-', 1)
-        head = store.inner.append("graphs/foreign", theirs, id=entry.id, after=head)
-    assert len(list(saver.list(None))) == own > 0
-    saver.delete_for_runs(["no such run"])
-    assert len(list(RalfSaver(tmp_path).list(None))) == own

@@ -28,14 +28,6 @@ def test_it_is_a_session_of_the_framework_and_knows_its_settings(tmp_path: Path)
     assert asyncio.run(session.get_items(1)) == [said("c")]
 
 
-def test_settings_may_be_a_dict_of_what_the_framework_knows(tmp_path: Path) -> None:
-    session = RalfSession("s-1", tmp_path, session_settings={"limit": 2})
-    asyncio.run(session.add_items([said("a"), said("b"), said("c")]))
-    assert asyncio.run(session.get_items()) == [said("b"), said("c")]
-    with pytest.raises(TypeError, match="most"):
-        RalfSession("s-1", tmp_path, session_settings={"most": 2})
-
-
 def test_a_run_goes_on_with_what_an_earlier_process_had_said(tmp_path: Path) -> None:
     """The example, with a real `Runner`; the model answers by a script and records what it is asked."""
     from agents.models.interface import Model
@@ -70,13 +62,6 @@ def test_a_run_goes_on_with_what_an_earlier_process_had_said(tmp_path: Path) -> 
     ]
     assert "answer 1" in str(asked[1])
     assert len(asyncio.run(RalfSession("user-1", tmp_path).get_items())) == 4
-
-
-def test_what_is_given_out_may_be_changed(tmp_path: Path) -> None:
-    session = RalfSession("s-1", tmp_path)
-    asyncio.run(session.add_items([said("a")]))
-    asyncio.run(session.get_items())[0]["content"] = "changed"
-    assert asyncio.run(session.get_items()) == [said("a")]
 
 
 ADDER = """

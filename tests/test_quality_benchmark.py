@@ -31,15 +31,6 @@ def test_every_arm_is_measured_on_the_example_session() -> None:
     assert rows["changed files, stored: ralf"]["value"] == 100
 
 
-@pytest.mark.ci
-def test_a_file_that_is_no_session_is_left_out_with_the_reason(tmp_path: Path) -> None:
-    path = tmp_path / "picture.bin"
-    path.write_bytes(b"\0\1\2" * 100)
-    done = run(str(path))
-    assert done.returncode == 1
-    assert done.stderr.startswith(f"left out: {path}: ")
-
-
 def test_a_name_is_needed_when_it_was_known_and_is_used_before_it_is_shown_again() -> None:
     sys.path.insert(0, str(ROOT / "benchmarks"))
     try:
