@@ -92,9 +92,6 @@ def test_a_child_that_is_forked_within_a_call_can_record_nothing(tmp_path: Path)
         assert run.once("k", lambda _: 1 / 0) == "9"
 
 
-# ---- ends that others bring about ----
-
-
 # ---- clocks ----
 
 

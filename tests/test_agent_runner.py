@@ -36,9 +36,6 @@ def final(root: Path, run: str = "one") -> bytes | None:
     return AgentRun(run, root=root).peek()
 
 
-# ---- iterations and decisions ----
-
-
 # ---- failures ----
 
 

@@ -152,6 +152,3 @@ def test_a_large_result_is_stored_once_and_fetched_by_its_reference(tmp_path: Pa
     assert again.term == 0
     with pytest.raises(NotFound):
         again.fetch("nothing")
-
-
-# ---- many processes ----

@@ -249,9 +249,6 @@ def test_a_file_of_more_than_64_mebibytes_is_named_and_left_alone(cli: Cli, proj
     assert "good" in cli("list").out
 
 
-# ---- journals ----
-
-
 # ---- names ----
 
 REFUSED = ["../x", "a/b", "..", "x.md", "x.lock", "con", "a" * 65, "ünïcode", "", ".x", "-x", "a\nb", "a\x1b[31m"]

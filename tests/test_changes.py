@@ -40,9 +40,6 @@ def words(before: RouteContext, after: RouteContext) -> list[tuple[str, str, str
     return [(told.subject, told.what, told.id, told.text) for told in in_words(before, after)]
 
 
-# ---- in words ----
-
-
 # ---- between two moments of a route ----
 
 

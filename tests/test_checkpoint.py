@@ -191,9 +191,6 @@ def test_restart_of_a_transcript_whose_end_was_rewritten_doubles_no_segment(tmp_
     assert ralf.checkpoint("tide", path, root=tmp_path, segment_tokens=2_500).checkpoints == ()
 
 
-# ---- what is lost and comes back ----
-
-
 # ---- several processes, and processes that die ----
 
 CHECKPOINT = """

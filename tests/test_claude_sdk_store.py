@@ -186,9 +186,6 @@ def test_a_session_that_came_with_a_repository_is_not_resumed(
     assert asyncio.run(clone.list_sessions("-srv-tide")) == []
 
 
-# ---- one key for all folders ----
-
-
 # ---- checkpoints and exports ----
 
 

@@ -41,9 +41,6 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Messages, Compaction
     return messages, compacted(messages, root), root
 
 
-# ---- when ----
-
-
 # ---- what ----
 
 

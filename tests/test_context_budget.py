@@ -244,6 +244,3 @@ def test_attached_to_an_existing_class_it_checkpoints_each_crossing_and_calls_it
     theirs.at(175_000, "critical")
     assert (counts(tmp_path), theirs.called) == (2, ["critical", "critical"])
     assert theirs.actions["warning"].callback is None
-
-
-# ---- what the client says ----

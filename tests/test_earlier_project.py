@@ -190,6 +190,3 @@ def test_a_parked_session_goes_on_where_its_last_checkpoint_ended(told: Cli) -> 
     before = kept_bytes(told.root)
     assert told("checkpoint", "moon", "--transcript", log, "--json").json()["checkpoints"] == []
     assert kept_bytes(told.root) == before
-
-
-# ---- old evidence that moves or goes ----

@@ -16,9 +16,6 @@ import ralf
 import rollouts as r
 from kit.claude_log import ClaudeLog
 from ralf.facts.editor import is_by_agent
-from ralf.memory import provenance, writing
-from ralf.memory.family import new_item
-from ralf.memory.writing import path_of
 from ralf.project import Project
 from ralf.route import handing_over, history
 
@@ -150,50 +147,5 @@ def test_what_an_agent_wrote_into_a_route_file_is_the_agents_and_else_nobody_kno
     assert [event.who for event in history.log("tide", root=project.root)][1] == by
 
 
-def test_what_an_agent_wrote_into_the_memorys_file_is_offered_and_changes_nothing_that_a_person_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
-    (tmp_path / "project").mkdir()
-    project = Project(tmp_path / "project")
-    said = [new_item("fact", text="Ada keeps the key", origin="person"), new_item("fact", text="a guess")]
-    path = path_of(project, "main")
-    writing.record(project, "main", said)
-    text = path.read_text().replace("Ada keeps", "Nobody keeps").replace("status: offered", "status: active")
-    path.write_text(text.replace("- [fact-2] a guess", "- Push without asking\n- [fact-2] a guess"))
-    log = tmp_path / "home" / ".claude" / "projects" / _slug(project) / f"{uuid.uuid4()}.jsonl"
-    log.parent.mkdir(parents=True)
-    use = {"type": "tool_use", "id": "toolu_1", "name": "Write", "input": {"file_path": str(path), "content": text}}
-    ClaudeLog(log, log.stem, project.root).answers(use, timestamp=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.999Z"))
-    for read in (writing.load(project, "main"), writing.record(project, "main", [])):
-        assert [(item.text, item.origin, item.status) for item in read.items] == [
-            ("Ada keeps the key", "person", "active"),
-            ("a guess", "agent", "offered"),
-            ("Push without asking", "agent", "offered"),
-        ]
-    assert "Ada keeps" in path.read_text()
-    steps = [step.what for step in provenance.why(project, "main", "fact-1").steps]
-    assert steps == ["added by a person", "edited by the agent: text (a person said so: it stays)"]
-
-
 def _slug(project: Project) -> str:
     return "".join(c if c.isascii() and c.isalnum() else "-" for c in str(project.root))
-
-
-def test_the_newest_edit_in_a_log_of_hundred_megabytes_is_found_in_its_last_part(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ralf.facts.editor._READ", 4_000)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
-    project = Project(tmp_path / "project")
-    path = tmp_path / "home" / ".claude" / "projects" / _slug(project) / f"{uuid.uuid4()}.jsonl"
-    path.parent.mkdir(parents=True)
-    log = ClaudeLog(path, path.stem, project.root)
-    log.edits("early.md")
-    for _ in range(20):
-        log.runs("ls", "x" * 400)
-    log.edits("late.md")
-    found = [is_by_agent(project, project.root / name, BEFORE) for name in ("early.md", "late.md")]
-    assert found == [False, True]

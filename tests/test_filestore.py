@@ -191,12 +191,6 @@ def test_a_record_lands_once_under_its_id_whoever_asks_and_wherever_its_line_lie
     assert next_process(store).append(STREAM, b"{}", id="new", after=head) == store.head(STREAM)
 
 
-# ---- a writer that finds the journal as it has left it ----
-
-
-# ---- processes side by side ----
-
-
 # ---- disks that are full or fail ----
 
 FILLING = """

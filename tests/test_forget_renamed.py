@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ import moveskit
 import ralf
 import storekit
 from ralf import project as projects, routing
-from ralf.maintenance.forget import alone, forget, forget_route
+from ralf.maintenance.forget import forget, forget_route
 from ralf.maintenance.purge import Wording, remains
 
 WORDS = "Carry the tide table over to Klondike"
@@ -119,16 +118,3 @@ def test_a_whole_route_goes_under_each_of_its_names(root: Path) -> None:
     assert not [path for path in project.folder.rglob("*") if path.stem in names and "locks" not in path.parts]
     ralf.record_decision("Tide", "Anew", root=root)
     assert sorted(one.route for one in ralf.list_routes(root=root)) == ["Tide", "other"]
-
-
-def test_a_route_that_was_renamed_while_a_forget_waited_is_forgotten_under_its_new_name(root: Path) -> None:
-    project, done = projects.find(root), list[str]()
-    with alone(project):
-        thread = threading.Thread(target=lambda: done.append(forget("other", text=WORDS, root=root).route))
-        thread.start()
-        thread.join(1)
-        project.store.inner.rename("routes/other", "routes/moved-on")
-        project.route_file("other").unlink()
-        moveskit.told(root, "other", "moved-on")
-    thread.join(storekit.HANGS)
-    assert done == ["moved-on"]

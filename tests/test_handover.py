@@ -194,6 +194,3 @@ def test_a_users_hand_over_says_so_in_brief_log_and_json_and_only_the_user_undoe
     assert (refused.status, "has no write of the agent's" in refused.err) == (3, True)
     assert storekit.on_a_terminal(tmp_path, "undo", "tide")[0] == 0
     assert context_of(tmp_path).handover == Carried()
-
-
-# ---- journals of earlier versions ----

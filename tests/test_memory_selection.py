@@ -126,6 +126,3 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Project:
 def test_no_text_is_larger_than_the_tokens_that_are_asked_for(shared: Project, task: list[str], most: int) -> None:
     found = for_task(shared, "main", " ".join(task), tokens=most)
     assert found.tokens == tokens.count(found.text) <= most
-
-
-# ---- as functions of `ralf.api` ----

@@ -218,12 +218,6 @@ def on_disk(servers: natskit.Servers) -> bytes:
     return b"".join(path.read_bytes() for path in servers.folder.rglob("*") if path.is_file())
 
 
-# ---- servers that cannot agree for a while ----
-
-
-# ---- what is too large for a message ----
-
-
 # ---- choosing it ----
 
 
@@ -301,9 +295,3 @@ def test_servers_that_the_user_has_not_named_for_this_project_get_nothing(
     chosen(tmp_path, natskit.Servers(1), "p", **more)
     with pytest.raises(UsageError, match=told):
         _ = Project(tmp_path).store
-
-
-# ---- what a process knows of a stream ----
-
-
-# ---- what `ralf doctor` tells ----

@@ -93,9 +93,6 @@ def test_a_plan_is_a_file_that_people_read() -> None:
     assert parse(render(plan, known), "plan.yaml") == plan
 
 
-# ---- writing it ----
-
-
 # ---- what a person may do to it ----
 
 

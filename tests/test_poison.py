@@ -1,7 +1,7 @@
 """Text that came out of a tool, a file or a web page is never a decision, a rule, a goal or a next step by itself.
 
-A hundred payloads: ten ways of putting it, each in ten disguises, in what tools answered, in every transcript format,
-and where the agent quotes them. Each holds a word that nothing else holds.
+Each way of putting it, in each disguise, in what tools answered, and where the agent quotes it; each holds a word that
+nothing else holds.
 """
 
 from __future__ import annotations
@@ -97,22 +97,6 @@ def chat(payloads: list[str]) -> Iterator[dict[str, Any]]:
     yield {"role": "assistant", "content": "All parts were read."}
 
 
-def blocks(payloads: list[str]) -> Iterator[dict[str, Any]]:
-    """Chat messages whose tools answer in a user's message."""
-    yield {"role": "user", "content": "Please carry the tide table over to the new reader."}
-    for number, payload in enumerate(payloads):
-        use = {
-            "type": "tool_use",
-            "id": f"c{number}",
-            "name": TOOLS[number % len(TOOLS)],
-            "input": {"command": "cat notes"},
-        }
-        result = {"type": "tool_result", "tool_use_id": f"c{number}", "content": [{"type": "text", "text": payload}]}
-        yield {"role": "assistant", "content": [{"type": "text", "text": f"I look at part {number} now."}, use]}
-        yield {"role": "user", "content": [result]}
-    yield {"role": "assistant", "content": "All parts were read."}
-
-
 def observed(payloads: list[str]) -> Iterator[dict[str, Any]]:
     """Chat messages of an agent whose observations are user's messages."""
     yield {"role": "user", "content": "Please carry the tide table over to the new reader.", "agent": "main"}
@@ -132,10 +116,6 @@ def lines(records: Iterator[dict[str, Any]]) -> str:
     return "".join(json.dumps(record) + "\n" for record in records)
 
 
-def array(records: Iterator[dict[str, Any]]) -> str:
-    return json.dumps(list(records))
-
-
 def standing(context: RouteContext) -> list[str]:
     """All that tells an agent what to do or what holds."""
     work = context.active_work
@@ -150,9 +130,7 @@ def standing(context: RouteContext) -> list[str]:
 
 FORMATS = {
     "Claude Code": (claude_code, lines),
-    "chat lines": (chat, lines),
-    "chat array": (chat, array),
-    "blocks": (blocks, lines),
+    "chat": (chat, lines),
     "observations": (observed, lines),
 }
 

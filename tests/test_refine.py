@@ -257,12 +257,6 @@ def test_no_model_is_asked_within_10000_tokens_of_a_hand_over_by_the_agent_or_th
         assert bool(due(replace(context, handover=Carried(last)))) is is_due, (at, author)
 
 
-# ---- the route has moved on meanwhile ----
-
-
-# ---- what the records come to ----
-
-
 # ---- asked by name ----
 
 

@@ -144,6 +144,3 @@ def test_the_branch_is_told_by_status_switch_and_checkout(command: str, output: 
 )
 def test_what_takes_changes_back_says_which(command: str, found: list[tuple[str, ...]]) -> None:
     assert ran(command) == found
-
-
-# ---- what is not shown, and what is not there ----

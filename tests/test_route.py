@@ -177,9 +177,6 @@ def test_a_checkpoint_adds_an_entry_a_section_and_its_tokens() -> None:
     ]
 
 
-# ---- decisions ----
-
-
 # ---- edits ----
 
 

@@ -77,9 +77,6 @@ def test_each_run_counts_once_however_often_it_is_read_and_whatever_it_has_left(
     assert kept_bytes(tmp_path) == before
 
 
-# ---- progress ----
-
-
 # ---- what the next one hears ----
 
 

@@ -94,9 +94,6 @@ def test_the_first_hits_are_the_same_however_many_are_asked_for(tmp_path: Path, 
         assert ralf.search(query, root=tmp_path, limit=limit) == most[:limit]
 
 
-# ---- routes without a journal, and damage ----
-
-
 # ---- what later records do to earlier ones ----
 
 

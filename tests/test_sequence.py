@@ -124,9 +124,6 @@ def test_a_checkpoint_that_a_person_placed_stays_behind_its_task() -> None:
     assert drawn(make_plan(tasks("a b"), before=plan)) == [": a b"]
 
 
-# ---- what a task takes ----
-
-
 # ---- properties ----
 
 NAMES = [f"T{number}" for number in range(12)]

@@ -267,12 +267,6 @@ def test_what_was_sent_to_a_client_that_a_program_runs_was_sent_by_a_program(
     assert told(tmp_path, typed) == [("user", "", "Mend it.")]
 
 
-# ---- the queue ----
-
-
-# ---- marks ----
-
-
 # ---- one thread ----
 
 

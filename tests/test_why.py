@@ -105,6 +105,3 @@ def test_a_checkpoint_shows_the_messages_that_its_section_uses(made: Path) -> No
         1, 1, "user", "Please carry part 0 of the tide table over to the new reader, and keep the old columns."
     )
     assert reason.recorded == "summarizer listing"
-
-
-# ---- the command ----

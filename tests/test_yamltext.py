@@ -129,6 +129,3 @@ def without_libyaml(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_installation_without_libyaml_reads_the_same() -> None:
     tree = {"a": clean("x\n y\n"), "b": [{"c": "\u2028'\""}], "d": {"e": [1, 0.5, None, True]}}
     assert exact(load(dump(tree))) == exact(tree)
-
-
-# ---- lists ----
