@@ -6,7 +6,6 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,31 +14,8 @@ import pytest
 from ralf import project as projects
 from ralf.agent.async_run import AsyncAgentRun
 from ralf.agent.run import AgentRun
-from ralf.errors import Claimed, StaleLease, UsageError
+from ralf.errors import Claimed, StaleLease
 from storekit import HANGS
-
-# ---- values that make no sense ----
-
-
-@pytest.mark.parametrize(
-    "act",
-    [
-        lambda run: run.stream("text"),
-        lambda run: run.save({"a": 1}),
-        lambda run: run.external("k", "text"),
-        lambda run: run.complete("text"),
-        lambda run: run.once("x" * 501, lambda _: 1),
-    ],
-)
-def test_a_value_of_the_wrong_type_is_refused_with_the_run_s_name_and_nothing_is_recorded(
-    tmp_path: Path, act: Callable[[AgentRun], object]
-) -> None:
-    with AgentRun("survey", root=tmp_path) as run:
-        assert run.iteration == 1
-        with pytest.raises(UsageError, match=r"^survey: "):
-            act(run)
-        assert run.state().at == run.state().began
-
 
 # ---- calls within calls, threads, event loops ----
 

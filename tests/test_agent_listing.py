@@ -11,7 +11,7 @@ from ralf import project as projects
 from ralf.agent.listing import cancel_run, forget_run, get_run, list_runs, retry_run
 from ralf.agent.output import tail
 from ralf.agent.run import AgentRun
-from ralf.errors import Claimed, DamagedJournal, RunEnded, RunNotFound, UsageError
+from ralf.errors import Claimed, DamagedJournal, RunEnded, UsageError
 from runskit import elsewhere
 
 
@@ -98,20 +98,3 @@ def test_something_else_in_the_place_of_a_run_s_records_is_named_and_the_other_r
     with pytest.raises(DamagedJournal):
         AgentRun("bad", root=tmp_path).save(b"x")
     assert victim.read_text() == "kept"
-
-
-@pytest.mark.ci
-def test_a_run_that_another_user_wrote_is_told_as_such_and_not_as_one_that_is_not_there(tmp_path: Path) -> None:
-    (tmp_path / "other").mkdir()
-    for root in (tmp_path, tmp_path / "other"):
-        with AgentRun("mine", root=root) as run:
-            run.save(b"ours")
-    path = journal_of(tmp_path, "theirs")
-    path.parent.mkdir()
-    path.write_bytes(journal_of(tmp_path / "other", "mine").read_bytes())
-    found = list_runs(root=tmp_path)
-    assert ([one.run for one in found.runs], found.foreign, found.damaged) == (["mine"], ("theirs/main",), ())
-    for act in (get_run, cancel_run, retry_run):
-        with pytest.raises(RunNotFound) as raised:
-            act("theirs", root=tmp_path)
-        assert "ralf trust" in raised.value.hint  # not: there is no such run

@@ -15,7 +15,6 @@ from ralf.agent import (
     AsyncAgentRun,
     Retry,
     get_run,
-    retry_run,
     run_agent,
     run_agent_async,
     send_signal,
@@ -77,34 +76,7 @@ def test_an_interrupt_releases_the_claim_and_counts_no_attempt(tmp_path: Path) -
     assert (state.status, state.attempt) == ("waiting", 1)
 
 
-# ---- limits ----
-
-
-def test_no_more_iterations_begin_than_are_allowed(tmp_path: Path) -> None:
-    seen = []
-
-    def handler(run: AgentRun) -> None:
-        seen.append(run.iteration)
-        run.continue_with()
-
-    state = run_agent(handler, "one", max_iterations=3, root=tmp_path)
-    assert (seen, state.status, "max_iterations" in state.reason) == ([1, 2, 3], "dead", True)
-
-
 # ---- waiting ----
-
-
-def test_a_delay_is_left_to_the_next_call_where_nobody_waits(tmp_path: Path) -> None:
-    def handler(run: AgentRun) -> None:
-        if run.iteration == 1:
-            run.continue_with()
-        else:
-            run.complete()
-
-    for _ in range(2):
-        assert run_agent(handler, "one", loop_delay=600.0, wait=False, root=tmp_path).status == "waiting"
-    retry_run("one", root=tmp_path)  # ends the delay
-    assert run_agent(handler, "one", loop_delay=600.0, wait=False, root=tmp_path).status == "completed"
 
 
 def approving(run: AgentRun) -> None:

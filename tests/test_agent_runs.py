@@ -13,7 +13,6 @@ from ralf.agent.model import Retry
 from ralf.agent.run import AgentRun
 from ralf.errors import (
     Claimed,
-    NotFound,
     UnknownAnswer,
 )
 from runskit import elsewhere, started
@@ -121,34 +120,3 @@ def test_a_delay_goes_on_in_another_process_when_its_time_has_come(tmp_path: Pat
 def test_delays_grow_as_their_kind_says_up_to_the_maximum(retry: Retry, delays: list[float]) -> None:
     assert [retry.delay(attempt) for attempt in range(1, 6)] == delays
     assert retry.delay(100_000) == max(delays)
-
-
-def test_a_reason_is_one_line_without_secrets(tmp_path: Path) -> None:
-    secret = "ghp_" + "a1B2" * 9
-    with AgentRun("r", root=tmp_path) as run:
-        run.fail_for_good(f"bad\ntoken: {secret} " + "x" * 5_000)
-        reason = run.state().reason
-    assert "\n" not in reason
-    assert secret not in reason
-    assert len(reason) <= 500
-
-
-# ---- stored results ----
-
-
-def test_a_large_result_is_stored_once_and_fetched_by_its_reference(tmp_path: Path) -> None:
-    blob = os.urandom(300_000)
-    with AgentRun("r", root=tmp_path) as run:
-        line = run.external("tool/call 1", blob)
-        assert line == "[Result stored at r/tool/call 1, 300000 bytes]"
-        records = run.state()
-        assert run.external("tool/call 1", blob) == line
-        assert run.state() == records
-        run.external("other", b"small")
-        assert run.external("tool/call 1", b"new") == "[Result stored at r/tool/call 1, 3 bytes]"
-        assert (run.fetch(line), run.fetch("other")) == (b"new", b"small")
-    again = AgentRun("r", root=tmp_path)
-    assert again.fetch("tool/call 1") == b"new"
-    assert again.term == 0
-    with pytest.raises(NotFound):
-        again.fetch("nothing")

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from clocks import within
-from ralf.errors import Busy, Damaged, DamagedPlan
+from ralf.errors import Damaged, DamagedPlan
 from ralf.project import Project, find
-from ralf.storage import durable
 from ralf.tasks import planfile as plans
 from ralf.tasks.model import Task, TaskState
 from ralf.tasks.planfile import parse, path_of, render
@@ -120,23 +119,6 @@ def test_a_checkpoint_that_a_person_has_added_stays(project: Project) -> None:
         plan = serialize(root=project.root, states=known)
         assert ids(plan) == "a | b c d e"
         assert plan.chains[0].placed[0] == "by hand"
-
-
-def test_a_save_while_the_plan_is_written_stays(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    known = states("a b c")
-    serialize(root=project.root, states=known)
-    swap, saves = durable.swap, ["c"]
-
-    def slow(new: Path, target: Path, aside: Path) -> None:
-        if saves:
-            moved(project, saves.pop(), before="a")
-        swap(new, target, aside)
-
-    monkeypatch.setattr(durable, "swap", slow)
-    with pytest.raises(Busy):
-        serialize(root=project.root, states=[*known, *states("d")])
-    assert ids(serialize(root=project.root, states=[*known, *states("d")])) == "c | a | b | d"
-    assert [path.name for path in path_of(project).parent.iterdir()] == ["plan.yaml"]
 
 
 # ---- hostile files ----

@@ -28,12 +28,6 @@ def take(root: Path, **which: object) -> str:
     return claims.claim(by=f"agent {which}", root=root, **which).task.id  # type: ignore[arg-type]
 
 
-def finish(root: Path, name: str) -> None:
-    number = claims.claim(name, by="finisher", root=root).claim
-    assert number is not None
-    claims.done("It is done and tested.", lease=number.lease(name), evidence=Evidence(), root=root)
-
-
 def files(root: Path) -> dict[str, bytes]:
     tasks = root / ".autonomous" / "tasks"
     return {path.name: path.read_bytes() for path in tasks.rglob("*.md")}
@@ -50,22 +44,6 @@ def test_a_chain_does_one_task_after_the_other_and_task_files_stay_as_they_are(r
         claims.claim(by="another", root=root)
     claims.done("It is done and tested.", task="T-a", by="agent {}", evidence=Evidence(), root=root)
     assert take(root) == "T-b"
-
-
-@pytest.mark.ci
-def test_chains_of_roles_run_side_by_side_and_meet_at_a_sync_point(root: Path) -> None:
-    add(root, "T-a1 T-a2", role="a")
-    add(root, "T-b1", role="b")
-    add(root, "T-b2", role="b", after=("T-a2",))
-    made = serializing.serialize(root=root)
-    assert made.chains[1].placed == ("by sync",)
-    assert (take(root, role="a"), take(root, role="b")) == ("T-a1", "T-b1")
-    for name, by in ("T-a1", "a"), ("T-b1", "b"):
-        claims.done("It is done.", task=name, by=f"agent {{'role': '{by}'}}", evidence=Evidence(), root=root)
-    with pytest.raises(NothingReady):
-        take(root, role="b")
-    finish(root, "T-a2")
-    assert take(root, role="b") == "T-b2"
 
 
 @pytest.mark.ci

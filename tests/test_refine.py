@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,6 @@ import ralf
 import storekit
 from ralf.checkpointing.section import Extractive
 from ralf.config.local_config import Cap
-from ralf.errors import UsageError
 from ralf.model import Carried, Checkpoint, Decision, Kept, RouteContext
 from ralf.project import Project
 from ralf.refining.command import Command
@@ -127,19 +125,6 @@ def test_a_model_ends_what_a_model_wrote_and_nobody_elses(project: Path) -> None
     assert entries(project)["OPEN-002"].author == "model"
 
 
-def test_the_next_model_is_shown_what_the_last_one_handed_over_word_for_word(tmp_path: Path) -> None:
-    write_session(tmp_path / "session.jsonl", 3_000)
-    ralf.checkpoint("tide", tmp_path / "session.jsonl", root=tmp_path, segment_tokens=1_500)
-    ask(tmp_path, answering(now="Half is read.", open=["Who asks the harbour?"]), "cp-001")
-    ask(tmp_path, model("good", str(tmp_path / "seen")), "cp-002")
-    prompt = json.loads((tmp_path / "seen").read_text())["prompt"]
-    assert "now: Half is read.\n" in prompt
-    assert re.search(r"open: OPEN-001 \(model .*\) Who asks the harbour\?\n", prompt)
-    kept = entries(tmp_path)
-    assert kept["OPEN-001"].text == "Who asks the harbour?"
-    assert list(kept)[-1] == "OPEN-001"  # new entries stand first
-
-
 def test_the_model_gets_no_environment_that_points_back_and_no_raw_output(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,27 +155,6 @@ def test_without_an_answer_the_checkpoint_stands_and_the_reason_is_recorded(proj
     assert records_of(project, "tide")[-1]["payload"]["reason"] == outcome.failure
     assert after.context_checkpoint.spend.calls == 1
     assert owed(after) == ()  # until the next checkpoint
-
-
-def trying(first: str, second: str, log: Path) -> Command:
-    """A model that answers something else at the second try; what it was given is in the log."""
-    code = (
-        "import sys; seen = open(sys.argv[3], 'a+'); seen.seek(0); n = seen.read().count('==END=='); "
-        "seen.write(sys.stdin.read() + '==END=='); print(sys.argv[1 + n])"
-    )
-    return Command("command", (sys.executable, "-c", code, first, second, str(log)), timeout=20)
-
-
-@pytest.mark.parametrize("first", ['{"now": "cut', '{"decisions": "none"}', "Here is what I think of it."])
-def test_an_answer_that_cannot_be_read_is_asked_for_once_more_with_what_is_wrong(
-    project: Path, tmp_path: Path, first: str
-) -> None:
-    outcome = ask(project, trying(first, json.dumps({**NO_ANSWER, "now": "All is read."}), tmp_path / "log"))
-    assert outcome.failure == ""
-    one, other, _ = (tmp_path / "log").read_text().split("==END==")
-    assert other.startswith(one)
-    assert other.removeprefix(one).startswith("Your last answer could not be read: ")
-    assert context_of(project).context_checkpoint.spend.calls == 1
 
 
 def grown(project: Path) -> RouteContext:
@@ -267,13 +231,6 @@ def test_asked_for_by_name_it_runs_now_and_the_report_says_what_it_took(project:
     assert (made.checkpoint_id, made.failure, made.summarizer) == ("cp-001", "", "command")
     assert report.checkpoints[0].summarizer == "command"
     assert ralf.checkpoint("again", project / "session.jsonl", root=project, summarizer="command").refinements == ()
-
-
-def test_a_command_without_a_configuration_is_refused_before_anything_is_written(tmp_path: Path) -> None:
-    write_session(tmp_path / "session.jsonl", 1_000)
-    with pytest.raises(UsageError, match="names no command"):
-        ralf.checkpoint("tide", tmp_path / "session.jsonl", root=tmp_path, summarizer="command")
-    assert not (tmp_path / ".autonomous").exists()
 
 
 def test_hints_are_recorded_and_passed_on_to_every_summariser(project: Path) -> None:

@@ -9,15 +9,13 @@ import pytest
 from hypothesis import given, strategies as st
 
 import ralf
-import storekit
 from contexts import contexts, line, quick, text as texts
 from ralf.errors import UsageError
 from ralf.maintenance import ownership
 from ralf.model import Carried, Decision, HandOver, RouteContext
 from ralf.project import Project
-from ralf.tasks import claims, editing, serializing, store
 from ralf.tasks.model import Attempt, Claim, Evidence, Task, TaskState
-from ralf.tasks.refresh import MOST_BEFORE, Neighbour, Refresh, gather, refresh
+from ralf.tasks.refresh import MOST_BEFORE, Neighbour, Refresh, gather
 from ralf.text import tokens
 from ralf.text.cleaning import OWN_OUTPUT, outside
 from taskskit import Kept
@@ -109,14 +107,6 @@ def test_after_a_crash_the_next_agent_is_told_of_each_attempt_and_reads_the_brie
     assert text.index("tide-3") < text.index("ended by signal 9") < text.index("tide-2") < text.index("no font")
     brief = found.to_json()["brief"]
     assert brief in text and "One path element for the curve. Because: 90 KB else" in brief
-
-
-def test_a_damaged_route_is_a_warning_and_all_else_is_told(project: Path, kept: Kept) -> None:
-    storekit.journal_file(project, "TASK-b").write_bytes(b"no journal\n")
-    storekit.route_file(project, "TASK-b").write_text("no route file\n")
-    found = told(project, kept)
-    text = found.render()
-    assert found.warnings and SUMMARIES["TASK-b"] in text and "Keep times in UTC" in text
 
 
 def test_what_came_with_the_repository_is_named_and_not_told(project: Path, kept: Kept) -> None:
@@ -280,28 +270,3 @@ def test_what_gives_way_goes_in_the_order_that_is_promised(project: Path, kept: 
     beside = [least[name] for name in ("nearest", "decision", "brief", "next", "far")]
     assert least["attempt"] <= min(beside) and max(beside) <= 1_100
     assert least["reason"] >= least["decision"] and least["reason"] <= 1_500
-
-
-# ---- with the store itself ----
-
-
-@pytest.mark.ci
-def test_a_fresh_process_prints_all_that_came_before_it_in_the_plan(project: Path) -> None:
-    ids: list[str] = []
-    for number in range(6):
-        ids.append(editing.add(f"Title {number}", text=f"Text {number}", after=ids[-1:], root=project).task.id)
-    serializing.serialize(root=project, states=store.Tasks(Project(project)).list().tasks, every=2)
-    for number, id_ in enumerate(ids[:3]):
-        assert claims.claim(by=f"tide-{number}", root=project).task.id == id_
-        ralf.record_decision(id_, f"Decision {number}", rationale="it binds", root=project)
-        claims.done(f"Summary {number}", by=f"tide-{number}", root=project)
-    state = claims.claim(by="tide-4", root=project)
-    code = f"from ralf.tasks.refresh import refresh; print(refresh(by='tide-4', root={str(project)!r}).render())"
-    (text,) = storekit.finished([storekit.start(code, cwd=project)])
-    assert ids[3] in text and "> Text 3\n" in text
-    for number in range(3):
-        assert f": Summary {number}\n" in text and f"Decision {number}. Because: it binds" in text
-    assert f"{ids[4]}: Title 4" in text and "`ralf handover " in text
-    claims.done("Summary 3", by="tide-4", root=project)
-    found = refresh(by="tide-4", lease=state.claim.lease(ids[3]), root=project)
-    assert found.action == "hand-over"

@@ -91,26 +91,6 @@ def test_a_task_that_waits_for_another_chain_begins_after_a_sync_point() -> None
     assert plan.chains[1].placed == ("by sync",)
 
 
-def test_chains_that_depend_on_each_other_in_turn_can_always_go_on() -> None:
-    known = [
-        task("a1", role="a"),
-        task("b1", "a1", role="b"),
-        task("a2", "b1", role="a"),
-        task("b2", "a2", role="b"),
-        task("a0", "b2", role="a", priority=10),
-    ]
-    plan = make_plan(known)
-    assert drawn(plan) == ["a: a1 | a2 | a0", "b: b1 | b2"]
-
-
-def test_a_dependency_that_contradicts_the_plan_is_held_by_a_new_one() -> None:
-    known = tasks("a b c")
-    plan = make_plan(known)
-    known[0] = task("a", "c")
-    again = make_plan(known, before=plan)
-    assert drawn(again) == [": b c a"]
-
-
 # ---- a plan that is made again ----
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from ralf.tasks.folders import new_id, scan
@@ -62,17 +61,6 @@ def test_every_task_file_is_found_and_nothing_else(tmp_path: Path) -> None:
         "tasks/completed/.index/2026-02-index.md",
     )
     assert found(tmp_path) == sorted(ours)
-
-
-def test_no_link_is_followed(tmp_path: Path) -> None:
-    made(tmp_path, "outside/active/TASK-1.md", ".autonomous/tasks/active/TASK-2.md")
-    tasks = tmp_path / ".autonomous/tasks"
-    (tasks / "active/TASK-3.md").symlink_to(tmp_path / "outside/active/TASK-1.md")
-    (tasks / "active/TASK-4").symlink_to(tmp_path / "outside/active")
-    (tasks / "completed").symlink_to(tmp_path / "outside/active")
-    (tasks / "active/loop").symlink_to(tasks)
-    os.mkfifo(tasks / "active/TASK-5.md")
-    assert found(tmp_path) == [".autonomous/tasks/active/TASK-2.md"]
 
 
 # ---- ids ----

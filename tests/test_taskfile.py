@@ -352,28 +352,6 @@ def test_each_word_for_a_status_is_known_and_rewritten_alone(said: str, status: 
     assert after == f"# TASK-1: A\n\n**Status:** {completed}\n"
 
 
-def test_a_task_of_the_loop_is_closed_by_its_folder_or_by_either_line() -> None:
-    """Its folders are moved, its front matter and its bold lines changed, and not always all of them."""
-    pending = ARCH.replace(b"**Status:** completed", b"**Status:** pending", 1)
-    assert parse(pending, RALF_TASKS / "completed/2026-02/TASK-ARCH-028/task.md").status == "completed"
-    assert parse(pending, RALF_TASKS / "cancelled/TASK-ARCH-028.md").status == "cancelled"
-    assert parse(pending, RALF_TASKS / "completed/TASK-ARCH-003/subtasks/TASK-ARCH-028/task.md").status == "pending"
-    assert parse(BOTH.replace(b"**Status:** pending", b"**Status:** cancelled"), BOTH_FILE).status == "cancelled"
-
-
-@pytest.mark.parametrize(
-    ("said", "after"),
-    [
-        ("TASK-1, IMP-2", ("TASK-1", "IMP-2")),
-        ("TASK-001-B (design), TASK-2 (data)", ("TASK-001-B", "TASK-2")),
-        ("none (can start immediately)", ()),
-        ("", ()),
-    ],
-)
-def test_dependencies_are_ids_and_prose_is_none(said: str, after: tuple[str, ...]) -> None:
-    assert parse(f"# TASK-9: A\n**Depends On:** {said}\n".encode(), HERE).after == after
-
-
 # ---- placing ----
 
 OURS = Path("p/.autonomous/tasks")
@@ -410,17 +388,6 @@ CHANGES: dict[str, Any] = {
     "checkpoint": False,
     "extra": {"estimate": "3 hours"},
 }
-
-
-@pytest.mark.parametrize("field", sorted(set(CHANGES) - {"tags", "after", "text"}))
-def test_of_a_field_that_both_changed_the_files_value_stands_and_it_is_said(field: str) -> None:
-    theirs = replace(TASK, **{field: CHANGES[field]})
-    empty: dict[str, Any] = {"status": "failed", "priority": 9, "checkpoint": True, "extra": {"estimate": "1 hour"}}
-    ours = replace(TASK, **{field: empty.get(field, "Mine")})
-    task, told = merged(TASK, ours, theirs)
-    assert task == theirs
-    assert len(told) == (field != "checkpoint")  # there is no third value
-    assert all(line.startswith("estimate" if field == "extra" else field) for line in told)
 
 
 @pytest.mark.ci

@@ -9,7 +9,6 @@ import pytest
 import ralf
 from ralf import api
 from ralf.maintenance import ownership
-from ralf.route.archive import archive
 from ralf.tasks import claims, editing, store
 
 pytestmark = pytest.mark.ci
@@ -23,19 +22,6 @@ def made(root: Path) -> Path:
     claims.progress("Quokka progress", by="me", root=root)
     claims.done("Quokka summary", by="me", root=root)
     return root
-
-
-def test_verify_list_search_and_archive_take_it_as_it_is(tmp_path: Path) -> None:
-    root = made(tmp_path)
-    report = api.verify(root=root)
-    assert report.findings == ()
-    assert [route.route for route in ralf.list_routes(root=root)] == ["tide"]
-    assert ralf.search("tide tables", root=root)
-    assert api.repair(root=root).done == ()
-    assert archive(store.at(root).project, "tide")
-    assert store.get("TASK-one", root=root).summary == "Quokka summary"
-    claims.retry("TASK-one", root=root)
-    assert claims.claim(by="me", root=root).task.id == "TASK-one"
 
 
 def test_a_forget_takes_words_out_of_the_stream_and_tasks_go_on(tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import signal
 import subprocess
 import sys
@@ -15,8 +13,6 @@ import pytest
 from ralf.errors import Claimed, NothingReady, StaleLease
 from ralf.tasks import claims, editing, keeping, origin, store
 from ralf.tasks.model import TaskState
-
-FORK = multiprocessing.get_context("fork")
 
 
 def lease(state: TaskState) -> str:
@@ -31,24 +27,6 @@ def sleeper() -> subprocess.Popen[bytes]:
 def later(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + seconds)
-
-
-# ---- whoever has it already ----
-
-
-@pytest.mark.ci
-def test_a_claim_that_was_written_before_its_command_died_is_told_by_the_next_call(tmp_path: Path) -> None:
-    editing.add("One", root=tmp_path)
-    editing.add("Two", root=tmp_path)
-    process = FORK.Process(target=lambda: (claims.claim(by="me", root=tmp_path), os.kill(os.getpid(), signal.SIGKILL)))
-    process.start()
-    process.join()
-    again = claims.claim(by="me", root=tmp_path)
-    assert again.task.title == "One"
-    assert again.warnings
-    assert again.claim == store.get("One", root=tmp_path).claim
-    assert claims.claim("One", by="me", root=tmp_path).claim == again.claim
-    assert store.get("Two", root=tmp_path).claim is None
 
 
 # ---- leases ----
@@ -127,19 +105,3 @@ def test_an_agent_that_goes_on_with_the_next_task_reports_on_that_one_without_a_
     monkeypatch.setenv("RALF_AGENT", "another")
     with pytest.raises(StaleLease):
         claims.progress("Half", root=tmp_path)
-
-
-# ---- which task ----
-
-
-@pytest.mark.ci
-def test_priority_goes_before_age_and_the_own_role_before_any(tmp_path: Path) -> None:
-    for title, priority, role in (("a", 5, ""), ("b", 5, ""), ("c", 9, ""), ("d", 1, "tester"), ("e", 10, "builder")):
-        editing.add(title, priority=priority, role=role, root=tmp_path)
-    ready = store.list_tasks(ready=True, root=tmp_path).tasks
-    assert [state.task.title for state in ready] == ["e", "c", "a", "b", "d"]
-    got = [claims.claim(by=f"t{number}", role="tester", root=tmp_path).task.title for number in range(4)]
-    assert got == ["d", "c", "a", "b"]
-    with pytest.raises(NothingReady, match="1 ready for other roles"):
-        claims.claim(by="t4", role="tester", root=tmp_path)
-    assert claims.claim(by="any", root=tmp_path).task.title == "e"

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ralf.errors import NothingReady
-from ralf.maintenance import ownership
 from ralf.tasks import claims, editing, origin, store
-from taskskit import accept_tasks, of, opted_in, without_index
+from taskskit import of, opted_in, without_index
 
 
 @pytest.fixture
@@ -92,21 +90,3 @@ def test_what_a_loss_of_power_has_taken_of_files_is_made_anew_by_the_records(
     of(before[0]).unlink()  # by a person
     without_index(root)
     assert len(store.list_tasks(root=root).tasks) == 2
-
-
-def test_a_file_that_is_new_is_foreign_whatever_changes_it_until_it_is_accepted(tmp_path: Path) -> None:
-    path = tmp_path / ".autonomous" / "tasks" / "active" / "TASK-there.md"
-    path.parent.mkdir(parents=True)
-    path.write_text("# Theirs\n")
-    ownership.init(store.at(tmp_path).project, share=False)
-    for words in ("", "\nFormatted\n"):
-        path.write_text(path.read_text() + words)
-        without_index(tmp_path)
-        assert store.get("TASK-there", root=tmp_path).is_foreign
-        with pytest.raises(NothingReady):
-            claims.claim(by="me", root=tmp_path)
-    path.with_name("TASK-new.md").write_text("# Theirs or mine\n")
-    assert store.get("TASK-new", root=tmp_path).is_foreign
-    accept_tasks(tmp_path)
-    for id_ in ("TASK-there", "TASK-new"):
-        assert not store.get(id_, root=tmp_path).is_foreign

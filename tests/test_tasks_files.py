@@ -11,7 +11,6 @@ from random import Random
 import pytest
 
 from kit.git import commit, git, repository
-from kit.no_index import with_index_only
 from ralf.errors import NothingReady, UsageError
 from ralf.maintenance import ownership
 from ralf.project import Project
@@ -129,20 +128,6 @@ def test_whoever_has_a_task_completes_it_though_a_pull_has_changed_it_and_it_sta
     assert store.get("One", root=clone).is_foreign
     accept_tasks(clone)
     assert claims.retry("One", root=clone).task.text == "Do something else"
-
-
-@pytest.mark.parametrize("is_recorded", [True, pytest.param(False, marks=with_index_only())])
-def test_what_a_person_edited_and_ralf_saw_stays_theirs_when_they_commit_it(root: Path, is_recorded: bool) -> None:
-    repository(root)
-    path = of(editing.add("By hand", id="TASK-hand", root=root))
-    path.write_text(path.read_text() + "\nMore words.\n")
-    assert not store.get("TASK-hand", root=root).is_foreign
-    if is_recorded:
-        editing.edit("TASK-hand", priority=1, root=root)
-    commit(root)
-    git(root, "rm", "-q", "-r", ".autonomous/tasks")
-    git(root, "checkout", "-q", "HEAD", ".")
-    assert not store.get("TASK-hand", root=root).is_foreign
 
 
 def test_a_tree_of_ralfs_own_loop_is_accepted_whole_claimed_and_moved_as_it_is(root: Path) -> None:

@@ -35,24 +35,6 @@ def as_text(path: Path, content: str, after: Position = START) -> tuple[Transcri
     return transcript, list(transcript.events(after))
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "expected"),
-    [
-        ("a.txt", CLAUDE, "claude-code"),
-        ("a.jsonl", '{"role":"user","content":"hello"}\n', "chat"),
-        ("a.jsonl", '[{"role":"user","content":"hello"}]', "chat"),
-        ("a.log", '{\n  "environment": "e",\n  "history": [\n{"role":"user","content":"hello"}\n]}', "chat"),
-        ("a.json", '{"messages":[{"role":"user","content":"hello"}]}\n', "chat"),
-        ("a", "", "text"),
-    ],
-)
-def test_the_format_is_told_by_the_content(tmp_path: Path, name: str, content: str, expected: str) -> None:
-    transcript, events = read(tmp_path / name, content)
-    assert transcript.format == expected
-    assert len(events) >= bool(content)
-    assert transcript.path == tmp_path / name
-
-
 def test_what_is_no_regular_file_is_refused_and_never_hangs(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path, what in ((tmp_path, "a directory"), (tmp_path / "pipe", "a pipe"), (Path("/dev/zero"), "a device")):

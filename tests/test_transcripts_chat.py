@@ -72,19 +72,6 @@ def test_an_array_goes_on_where_it_ended_when_it_is_written_anew_with_more(tmp_p
     assert read(tmp_path / "talk", json.dumps(TALK, indent=2), transcript.end)[1] == []
 
 
-def test_blocks_of_tools_inside_messages_are_calls_and_results(tmp_path: Path) -> None:
-    talk = [
-        {
-            "role": "assistant",
-            "content": [{"type": "tool_use", "id": "u", "name": "Read", "input": {"path": "p", "n": 2}}],
-        },
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "u", "content": "no", "is_error": True}]},
-    ]
-    _, events = read(tmp_path / "x", json.dumps(talk))
-    assert brief(events) == [("call", "p\n2", "Read"), ("result", "no", "Read")]
-    assert events[1].failed
-
-
 def test_an_agents_observation_written_as_a_users_message_is_a_result(tmp_path: Path) -> None:
     talk = [
         {"agent": "primary", "role": "user", "is_demo": True, "content": "a demonstration"},
@@ -160,25 +147,3 @@ def test_every_message_of_a_list_is_found_whatever_else_stands_in_it(
     assert len(events) == len(talk)
     for number, event in enumerate(events, 1):
         assert [later.text for later in transcript.events(event.end)] == [later.text for later in events[number:]]
-
-
-# ---- commands in blocks, and what tells that one failed ----
-
-
-@pytest.mark.parametrize(
-    ("content", "status"),
-    [
-        ("<returncode>1</returncode>\n<output>\nx\n</output>", 1),
-        ("exit code 1", 1),
-        ("Exit code: 2\nno such file", 2),
-        ("x\nProcess exited with code 4", 4),
-        ("The exit code 1 means that it failed", None),
-        ("x\nexit code 5\ny", None),
-    ],
-)
-def test_a_status_in_the_first_or_last_line_of_a_commands_answer_counts(
-    tmp_path: Path, content: str, status: int | None
-) -> None:
-    talk = [*TALK[:3], {"role": "tool", "tool_call_id": "c1", "content": content}]
-    _, events = read(tmp_path / "talk.json", json.dumps(talk))
-    assert (events[-1].exit_status, events[-1].failed) == (status, bool(status))

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from examples import examples
 from ralf.text.cleaning import OWN_OUTPUT
-from ralf.transcripts.events import Event, Position
+from ralf.transcripts.events import Event
 from ralf.transcripts.reader import Transcript, open_transcript
 
 DECLINED = (
@@ -67,30 +67,6 @@ def requests(folder: Path, *records: Mapping[str, object]) -> list[str]:
     return [event.text for event in read(folder, *records)[1] if event.kind == "user"]
 
 
-def test_each_block_becomes_one_event_with_the_place_of_its_record(tmp_path: Path) -> None:
-    usage = {
-        "input_tokens": 1,
-        "cache_read_input_tokens": 20,
-        "cache_creation_input_tokens": 300,
-        "output_tokens": 4000,
-    }
-    thinking, text = {"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "I will"}
-    tool = {"type": "tool_use", "id": "t1", "name": "Edit", "input": {"a": "x", "n": 3, "b": {"l": ["y", True, None]}}}
-    transcript, events = read(tmp_path, assistant(thinking, text, tool, usage=usage), result("done"))
-    assert [(event.kind, event.text) for event in events] == [
-        ("thinking", "hm"),
-        ("assistant", "I will"),
-        ("call", "x\n3\ny"),
-        ("result", "done"),
-    ]
-    assert {(event.start.line, event.end.line) for event in events[:3]} == {(1, 2)}
-    assert {event.window for event in events[:3]} == {4321}
-    assert (events[0].cwd, events[3].cwd, events[3].timestamp) == ("/w/sub", "/w", "2026-01-01T00:00:00Z")
-    assert (events[2].tool, events[2].call_id, events[2].input["n"]) == ("Edit", "t1", 3)
-    assert (events[3].tool, events[3].call_id, events[3].exit_status) == ("Edit", "t1", None)
-    assert transcript.end == events[3].end == Position((tmp_path / "session.jsonl").stat().st_size, 3)
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -126,24 +102,6 @@ def test_what_the_client_or_ralf_wrote_is_never_a_request(tmp_path: Path, text: 
 )
 def test_the_words_that_a_person_typed_are_a_request(tmp_path: Path, text: str, words: str) -> None:
     assert requests(tmp_path, user(text)) == [words]
-
-
-@pytest.mark.parametrize(
-    "arrival",
-    [
-        [queued(None, "dequeue"), user("do  a")],
-        [queued(None, "dequeue"), user([{"type": "text", "text": "do a\n"}])],
-        [queued("and b"), queued(None, "dequeue"), queued(None, "dequeue"), user("do a\nand b")],
-        [queued("and b"), user("do a\nand b")],
-        [
-            queued("do a", "remove"),
-            {"type": "attachment", "attachment": {"type": "queued_command", "prompt": "do a", "commandMode": "prompt"}},
-        ],
-        [user("do a")],
-    ],
-)
-def test_a_queued_text_that_arrives_once_more_is_one_request(tmp_path: Path, arrival: list[dict[str, Any]]) -> None:
-    assert " ".join(requests(tmp_path, queued("do a"), *arrival)) in ("do a", "do a and b")
 
 
 @pytest.mark.parametrize(
@@ -230,16 +188,6 @@ def test_a_last_line_waits_until_it_is_whole(tmp_path: Path) -> None:
         later = list(transcript.events(at))
         assert texts + [event.text for event in later] == ["one", "two", "three"]
         assert later[-1].start.line == 2
-
-
-def test_malformed_lines_among_good_ones_are_counted_and_named(tmp_path: Path) -> None:
-    path = tmp_path / "x.jsonl"
-    path.write_text(
-        jsonl(user("one")) + '{"type": "user", \n[1]\n' + '{"type":"user","a":' * 90_000 + "\n" + jsonl(user("two"))
-    )
-    transcript = open_transcript(path)
-    assert [event.text for event in transcript.events()] == ["one", "two"]
-    assert (transcript.skipped, transcript.malformed) == ({"malformed": 3}, [2, 3, 4])
 
 
 RECORDS = st.lists(

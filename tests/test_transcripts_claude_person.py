@@ -11,7 +11,6 @@ import pytest
 from ralf.transcripts.events import Event
 from ralf.transcripts.reader import open_transcript
 from test_transcripts_claude_code import (
-    BOUNDARY,
     DECLINED,
     NOTE,
     SAID,
@@ -58,14 +57,6 @@ def test_a_refused_plan_has_the_plan_beside_the_words_and_none_without_words(tmp
         {"about": "# Wells"},
     )
     assert said(tmp_path, PLAN, result(DECLINED, error=True, toolUseResult="User rejected tool use")) == []
-
-
-def test_a_refusal_with_words_names_the_call_and_one_without_leaves_a_refused_result(tmp_path: Path) -> None:
-    words = result(DECLINED + SAID + "use tabs" + NOTE, error=True, toolUseResult=f"Error: {DECLINED}", uuid="r1")
-    (event,) = said(tmp_path, call("Edit"), words)
-    assert (event.form, event.text, event.call_id, event.id) == ("refused", "use tabs", "t1", "r1")
-    _, events = read(tmp_path, call("Edit"), result(DECLINED, error=True, toolUseResult="User rejected tool use"))
-    assert [(one.kind, one.refused) for one in events] == [("call", False), ("result", True)]
 
 
 @pytest.mark.parametrize(
@@ -257,16 +248,6 @@ def test_a_frame_of_the_clients_that_begins_a_turn_is_no_message_and_an_element_
     assert told(tmp_path, user("<b>Always push.</b>", **more)) == [("user", "", "<b>Always push.</b>")]
 
 
-@pytest.mark.parametrize(("entrypoint", "form"), [("sdk-cli", "program"), ("sdk-ts", "program"), ("cli", "")])
-def test_what_was_sent_to_a_client_that_a_program_runs_was_sent_by_a_program(
-    tmp_path: Path, entrypoint: str, form: str
-) -> None:
-    for more in ({}, {"permissionMode": "default"}):
-        assert told(tmp_path, user("Mend it.", entrypoint=entrypoint, **more)) == [("user", form, "Mend it.")]
-    typed = user("Mend it.", entrypoint=entrypoint, origin={"kind": "human"})
-    assert told(tmp_path, typed) == [("user", "", "Mend it.")]
-
-
 # ---- one thread ----
 
 
@@ -344,19 +325,6 @@ def test_two_messages_after_one_answer_have_it_as_their_parent_however_far_back_
     thread.add(user("Use SQLite."), after=passed)
     found = parents(in_parts(thread.write(tmp_path)))
     assert found == {"Show the options.": "", "Use Redis.": options, "Use SQLite.": options}
-
-
-def test_a_chain_that_is_broken_or_goes_through_a_compaction_makes_no_rewinding(tmp_path: Path) -> None:
-    thread = Thread()
-    thread.add(user("one"))
-    answer = thread.add(SPOKEN)
-    thread.add({"parentUuid": None, "logicalParentUuid": answer, **BOUNDARY})
-    thread.records[-1] |= {"parentUuid": None, "logicalParentUuid": answer}
-    summary = thread.add(user("This session is being continued", isCompactSummary=True))
-    thread.add(user("two"))
-    thread.add(user("three"), after="missing")
-    thread.add(user("four"), after="missing")
-    assert parents(in_parts(thread.write(tmp_path))) == {"one": "", "two": summary, "three": "", "four": ""}
 
 
 @pytest.mark.parametrize("far", [False, True])

@@ -103,19 +103,6 @@ def test_a_command_that_failed_says_so_in_every_versions_form(
     ]
 
 
-def test_commands_are_read_as_lists_as_texts_and_as_the_models_own_shell(tmp_path: Path) -> None:
-    local = r.item("local_shell_call", call_id="call_3", action={"type": "exec", "command": ["ls", "src"]})
-    found = facts(
-        tmp_path,
-        [r.call("shell", {"command": ["bash", "-lc", "make one"]}), r.ran("")],
-        [r.call("shell_command", {"command": "make two"}, "call_2"), r.ran("", 1, "call_2")],
-        [local, r.output("Exit code: 0\nOutput:\n", "call_3")],
-        [r.call("exec_command", "{no json", "call_4"), r.output("failed to parse function arguments", "call_4")],
-    )
-    ran = [(fact.command, fact.status) for fact in found.facts.commands]
-    assert ran == [("make one", "passed"), ("make two", "failed"), ("ls src", "passed")]
-
-
 def test_a_patch_names_the_files_that_it_made_changed_moved_and_removed(tmp_path: Path) -> None:
     patch = (
         "*** Begin Patch\n*** Add File: src/new.py\n+x\n*** Update File: src/old.py\n@@\n-a\n+b\n"
@@ -198,15 +185,6 @@ def answers(folder: Path, given: Any, *questions: Record) -> list[Event]:
     return [event for event in read(folder, ask, r.output(told))[1] if event.kind == "user"]
 
 
-def test_each_answer_to_the_agents_questions_is_the_persons_word_beside_what_was_asked(tmp_path: Path) -> None:
-    when = {"id": "at", "question": "When?", "options": None}
-    given = {"db": {"answers": ["SQLite", "user_note: one file"]}, "at": {"answers": ["user_note: at night"]}}
-    first, second = answers(tmp_path, given, DB, when)
-    assert (first.text, first.form) == ("SQLite\none file", "answer")
-    assert first.input == {"about": "Which one?", "options": ["SQLite", "Postgres"]}
-    assert (second.text, second.input) == ("at night", {"about": "When?", "options": []})
-
-
 @pytest.mark.parametrize("output", ['{"answers": {}}', "request_user_input was cancelled before receiving a response"])
 def test_a_question_that_the_person_closed_is_declined(tmp_path: Path, output: str) -> None:
     (answer,) = answers(tmp_path, output, DB)
@@ -234,27 +212,6 @@ def test_the_summary_of_a_compaction_is_told_as_nothing_else(tmp_path: Path) -> 
     r.write(path, r.meta(), *records)
     assert [event.kind for event in torn.events(before)] == ["compaction"]
     assert transcript.session == torn.session == r.SESSION
-
-
-def test_the_first_versions_wrote_items_without_a_wrapper(tmp_path: Path) -> None:
-    head = {"id": r.SESSION, "timestamp": r.WHEN, "instructions": None, "git": {"branch": "feature/x"}}
-    shell = r.call("shell", {"command": ["bash", "-lc", "ls"]})
-    outcome = r.output(json.dumps({"output": "no", "metadata": {"exit_code": 1}}))
-    context = r.message("user", "<environment_context>\n  <cwd>/w</cwd>\n</environment_context>")
-    items = [record["payload"] for record in (context, r.message("user", "go"), shell, outcome)]
-    said = [r.message("assistant", text)["payload"] for text in ("one", "two")]
-    transcript = open_transcript(r.write(tmp_path / "r.jsonl", head, {"record_type": "state"}, *items, *said))
-    assert (transcript.format, transcript.session) == ("codex", r.SESSION)
-    assert (transcript.cwd, transcript.branch) == ("/w", "feature/x")
-    events = list(transcript.events())
-    assert [(event.kind, event.text) for event in events] == [
-        ("user", "go"),
-        ("call", "bash\n-lc\nls"),
-        ("result", "no"),
-        ("assistant", "one"),
-        ("assistant", "two"),
-    ]
-    assert events[2].exit_status == 1 and {event.cwd for event in events} == {"/w"}
 
 
 # ---- which words are the person's, and what the client recorded besides ----

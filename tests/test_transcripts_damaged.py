@@ -15,11 +15,10 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 import gemini_records as g
 import opencode_records as o
-from clocks import in_line, within
+from clocks import in_line
 from examples import examples
 from ralf.errors import Damaged
 from ralf.transcripts.events import START, Event
-from ralf.transcripts.lines import LINE_LIMIT
 from ralf.transcripts.reader import Transcript, open_transcript
 
 Record = dict[str, Any]
@@ -162,21 +161,6 @@ def test_a_file_that_is_cut_anywhere_loses_its_last_record_and_no_more(tmp_path:
         source, events = read(path)
         assert [event.text for event in events if event.text][-1] == "größer … 継続"
         assert len(source.malformed) == (0 if is_whole or not cut else 1)
-
-
-@pytest.mark.ci
-@each
-def test_a_line_of_ten_megabytes_is_told_by_its_ends_in_little_time(tmp_path: Path, made: Format) -> None:
-    path = made.write(tmp_path / "s.jsonl", made.printed("first " + "x" * LINE_LIMIT + "y" * (2 << 20) + " last"))
-    with path.open("a") as file:
-        file.write(json.dumps(made.said(2, "after")) + "\n")
-    within(5, lambda: read(path))
-    source, events = read(path)
-    assert source.skipped["oversized"] == 1
-    assert events[-1].text == "after"
-    (result,) = [event for event in events if event.kind == "result"]
-    assert result.text.startswith("first ")
-    assert len(result.text) < 1 << 18
 
 
 @pytest.mark.ci

@@ -15,7 +15,7 @@ from ralf.checkpointing.due import BudgetWatcher
 from ralf.config import Limits
 from ralf.errors import TranscriptChanged
 from ralf.project import Project
-from ralf.transcripts.events import START, Event
+from ralf.transcripts.events import Event
 from ralf.transcripts.gemini import CAPACITY
 from ralf.transcripts.reader import log_of_session, logs_of_gemini, newest_logs, open_transcript
 
@@ -42,25 +42,6 @@ def test_a_session_is_told_in_the_order_in_which_it_went(tmp_path: Path) -> None
     assert told(events) == [("user", "please build it"), ("assistant", "Step 1"), ("call", "ls"), ("result", "a.py")]
     assert (events[1].window, events[1].capacity, events[1].timestamp) == (5030, CAPACITY, WHEN)
     assert (events[3].call_id, events[3].exit_status, events[3].failed) == ("c1", 0, False)
-
-
-def test_a_message_that_is_written_once_more_is_told_once_wherever_a_reading_begins(tmp_path: Path) -> None:
-    first, again = said("Step 1"), said("Step 1", ran("ls", "a.py"))
-    path = write(tmp_path / "session-x.jsonl", asked("build"), first, again, again, said("Done.", id_="g2"))
-    whole = list(open_transcript(path).events())
-    assert [event.text for event in whole if event.kind == "assistant"] == ["Step 1", "Done."]
-    for place in {event.end for event in whole} | {START}:
-        behind = list(open_transcript(path).events(place))
-        assert told(behind) == told([event for event in whole if event.start.byte >= place.byte])
-
-
-def test_a_command_that_failed_has_its_status_and_only_what_it_printed(tmp_path: Path) -> None:
-    output = (
-        "<untrusted_context>\nOutput: no such file\nhere\nExit Code: 2\nProcess Group PGID: 1\n</untrusted_context>"
-    )
-    call = called("run_shell_command", {"command": "ls /nope"}, {"output": output})
-    result = read(tmp_path, said("", call))[-1]
-    assert (result.text, result.exit_status, result.failed) == ("no such file\nhere", 2, True)
 
 
 def test_files_and_to_dos_of_its_tools_are_facts(tmp_path: Path) -> None:

@@ -36,15 +36,6 @@ def test_a_session_is_told_in_the_order_in_which_it_went(tmp_path: Path) -> None
         assert behind == [other for other in events if other.start.byte >= event.end.byte]
 
 
-def test_texts_that_a_plugin_or_the_client_put_in_are_nobodys_words(tmp_path: Path) -> None:
-    for mark in ("synthetic", "ignored"):
-        assert read(tmp_path, {**ASKED, mark: True}, {**SAID, mark: True}) == []
-        assert (
-            exported(tmp_path, *(message(role, part("push", **{mark: True})) for role in ("user", "assistant")))[1:]
-            == []
-        )
-
-
 def test_a_summary_of_the_window_is_a_compaction_and_its_usage_none_of_the_conversation(tmp_path: Path) -> None:
     summary = {**SAID, "role": "summary", "text": "did one and two"}
     events = read(tmp_path, ASKED, summary, {**DONE, "summary": True})
@@ -55,10 +46,6 @@ def test_a_summary_of_the_window_is_a_compaction_and_its_usage_none_of_the_conve
 
 MESSAGE = "msg_f550001aaaa001AAAAAAAAA374"
 ASKS = {"questions": [{"question": "Which datum?", "options": [{"label": "Chart"}, {"label": "Mean"}]}]}
-
-
-def marks(events: list[Event]) -> list[tuple[str, str, dict[str, Any]]]:
-    return [(event.form, event.text, dict(event.input)) for event in events if event.kind == "mark"]
 
 
 def message(role: str, *parts: Record, id_: str = "", **info: Any) -> Record:
@@ -113,13 +100,6 @@ def test_an_export_is_told_in_the_order_in_which_it_went_at_any_size(tmp_path: P
         assert events[4].timestamp > events[3].timestamp
         for place in {event.end for event in events}:
             assert list(source.events(place)) == [one for one in events if one.start.byte >= place.byte]
-
-
-def test_messages_that_are_taken_back_are_named_by_a_mark(tmp_path: Path) -> None:
-    talk = [message("user", part("paint it")), message("user", part("no"), id_="msg_2")]
-    assert marks(exported(tmp_path, *talk, revert={"messageID": "msg_2"}))[-1] == ("rewound", "", {"to": "msg_2"})
-    events = read(tmp_path, {**ASKED, "message": "msg_1"}, {"type": "rewound", "id": "msg_1", "time": WHEN})
-    assert events[0].id == "msg_1" and marks(events) == [("rewound", "", {"to": "msg_1"})]
 
 
 @pytest.mark.parametrize("answer", ["Chart", "Chart, Mean", "my own, and more", ""])

@@ -14,8 +14,7 @@ import pytest
 import kit.command
 import ralf
 import storekit
-from ralf.checkpointing.progress import status, watch
-from ralf.project import Project
+from ralf.checkpointing.progress import watch
 from storekit import checkpoints_of, grow, write_session
 
 
@@ -131,29 +130,3 @@ def test_a_watching_process_follows_a_growing_file_and_can_be_stopped_any_time(
     spans = checkpoints_of(tmp_path, "tide")
     assert len(spans) == len(set(spans))
     assert spans[-1][2] == path.stat().st_size
-
-
-# ---- status ----
-
-
-@pytest.fixture
-def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Project, Path]:
-    """A project, and the session log that a client keeps of it."""
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "client"))
-    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
-    root = tmp_path / "my project"
-    root.mkdir()
-    name = "".join(c if c.isascii() and c.isalnum() else "-" for c in str(root))
-    path = tmp_path / "client" / "projects" / name / "s-1.jsonl"
-    path.parent.mkdir(parents=True)
-    write_session(path, 5_000)
-    return Project(root), path
-
-
-def test_the_status_tells_how_far_the_next_checkpoint_is(session: tuple[Project, Path]) -> None:
-    project, path = session
-    found = status(project)
-    assert (found.route, found.rule, found.opted_in, found.transcript) == ("default", "default", False, path)
-    assert found.tokens_since == pytest.approx(5_000, rel=0.25)
-    assert found.tokens_to_next == 45_000 - (found.tokens_since or 0)
-    assert (found.revision, found.checkpoint_count, found.problem) == (0, 0, "")

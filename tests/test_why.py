@@ -65,21 +65,6 @@ def test_a_decision_written_into_the_file_is_explained_before_and_after_the_merg
     assert (reason.claim, reason.revision) == ("Ask Ada first", 3)
 
 
-@pytest.mark.ci
-def test_words_that_are_not_those_of_the_claim_are_shown_and_called_so(project: Path) -> None:
-    label = label_of(project)
-    path, source = route_file(project, "tide"), ralf.why("tide", label, root=project).source
-    assert source is not None
-    where = f'session: "{source.session}", first_line: {source.first_line}, last_line: {source.last_line}'
-    text = path.read_text(encoding="utf-8")
-    path.write_text(
-        text.replace(f'- id: "{label}"\n', f'- id: "{label}"\n    source: {{{where}, sha256: "{"0" * 16}"}}\n')
-    )
-    reason = ralf.why("tide", label, root=project)
-    assert (reason.evidence, reason.matches) == ("kept", False)
-    assert CHOICE in {quote.text for quote in reason.quotes}
-
-
 def test_when_the_evidence_is_pruned_the_place_and_the_hash_are_left(project: Path) -> None:
     label = label_of(project)
     before = ralf.why("tide", label, root=project)

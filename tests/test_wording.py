@@ -37,19 +37,6 @@ def test_words_are_found_however_they_are_laid_out(laid_out: str) -> None:
     assert not wording.stands_in(left)
 
 
-@pytest.mark.parametrize(
-    ("cut", "left"),
-    [
-        ('Use "SQLite" in WAL mode for…', f"{MARK}…"),
-        ("decided: Use SQLite in WAL mo… and more", f"decided: {MARK}… and more"),
-        ("… the session store, see a/b.md: \u00e9\U0001f980 wins. Next", f"… {MARK}. Next"),
-        ('Use "SQLite" in WAL … a/b.md: \u00e9\U0001f980 wins', f"{MARK} … {MARK}"),
-    ],
-)
-def test_what_a_cut_copy_has_left_of_them_is_found(cut: str, left: str) -> None:
-    assert Wording([TEXT]).without(cut) == left
-
-
 @given(tree=mapping, path=st.lists(st.sampled_from("abc"), max_size=3))
 @quick
 def test_a_tree_without_the_words_stays_as_it_is_and_one_with_them_is_free_of_them(

@@ -17,11 +17,9 @@ import ralf
 import storekit
 from ralf import environment
 from ralf.checkpointing.progress import status
-from ralf.maintenance import ownership
-from ralf.maintenance.trust import accept_route
-from ralf.model import Checkpoint, Spend
+from ralf.model import Checkpoint
 from ralf.project import Project
-from ralf.refining import refine, spending
+from ralf.refining import refine
 from storekit import grow, lines_of, records_of, write_session
 
 MODEL = Path(__file__).parent / "clients" / "model.py"
@@ -173,19 +171,3 @@ def test_the_cap_of_a_day_is_kept_over_all_routes(project: Path) -> None:
     (made,) = refine.work(here, "other")
     assert "1,000" in made.failure
     assert status(here, "other").model_problem == made.failure
-
-
-# ---- what was spent ----
-
-
-def test_an_imported_file_cannot_say_that_a_model_is_off_or_the_cap_is_spent(project: Path) -> None:
-    ownership.init(Project(project), share=False)
-    path = storekit.route_file(project, "tide")
-    path.parent.mkdir(exist_ok=True)
-    spent = {"calls": 3, "tokens": 9_000, "day": "9999-12-31", "day_tokens": 9_000, "summarizer": "command"}
-    failed = {"failed": ["2099-01-01T00:00:00Z"] * 3, "failure": "theirs"}
-    header = {"version": "1.1.0", "route": "tide", "spend": spent | failed}
-    path.write_text(f"---\n{json.dumps({'context_checkpoint': header})}\n---\n")
-    accept_route(Project(project), "tide")
-    ralf.record_decision("tide", "Use SQLite", root=project)
-    assert spending.spend_of_route(Project(project), "tide") == Spend(calls=3, tokens=9_000)

@@ -56,17 +56,6 @@ def test_a_save_that_a_dead_writer_had_displaced_is_taken_in(root: Path, path: P
     assert hidden(path) == []
 
 
-def test_a_displaced_save_and_a_later_one_are_both_taken_in_and_the_later_one_wins(root: Path, path: Path) -> None:
-    first = noted(path, "first").replace("Keep the old", "Keep the first")
-    ralf.record_decision(ROUTE, "Meanwhile", root=root)
-    set_aside(path, first.encode())
-    path.write_text(noted(path, "second").replace("Keep the old", "Keep the second"), encoding="utf-8")
-    ralf.record_decision(ROUTE, "Go on", root=root)
-    context = ralf.get_context(ROUTE, root=root)
-    assert set(context.extra) == {"first", "second"}
-    assert context.decisions[0].decision == "Keep the second columns"
-
-
 def test_a_displaced_file_that_somebody_still_saves_into_is_left_until_they_are_done(root: Path, path: Path) -> None:
     content = noted(path).encode()
     for begin in (0, len(content) // 2):
