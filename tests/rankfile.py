@@ -1,4 +1,4 @@
-"""Makes the rank file of `ralf.text.tokens` of the one that OpenAI publishes, and the other way round.
+"""Makes the rank file of `ralf.text.tokens` of the one that OpenAI publishes.
 
 python tests/rankfile.py o200k_base.tiktoken > context/ralf/data/o200k_base.ranks
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from array import array
-from base64 import b64decode, b64encode
+from base64 import b64decode
 from itertools import accumulate
 from pathlib import Path
 from zlib import crc32
@@ -27,11 +27,6 @@ def made(ranks: dict[bytes, int]) -> bytes:
     if sys.byteorder == "big":
         numbers.byteswap()
     return numbers.tobytes() + bytes(map(len, tokens)) + b"".join(tokens)
-
-
-def published(ranks: dict[bytes, int]) -> bytes:
-    """The file that OpenAI publishes: its lines are `BASE64 RANK`, in order of rank and without gaps."""
-    return b"".join(b"%b %d\n" % (b64encode(token), ranks[token]) for token in sorted(ranks, key=ranks.__getitem__))
 
 
 if __name__ == "__main__":

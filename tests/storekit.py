@@ -46,10 +46,6 @@ PACKAGES = os.pathsep.join(str(SOURCE / name) for name in ("context", "cli", "in
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 """Where folders lie in memory, None for nowhere: what is not about a disk need not wait for one to sync."""
 
-MARKER = "marlinspike locker"
-"""Words for a test that looks through the bytes of a store: random hex, digests and names of folders never hold them,
-as they hold four digits in a few of a hundred runs.
-"""
 
 if not os.path.basename(os.environ.get("XDG_CONFIG_HOME", "")).startswith("ralf-tests-"):
     # The user's own folder of tests and harnesses is theirs, never that of whoever runs them; processes inherit it.

@@ -71,7 +71,3 @@ def test_it_never_has_more_tokens_than_it_may_and_never_less_of_it_for_more() ->
         assert before <= tokens.count(text)
         assert tokens.count(after_compaction(CONTEXT, "", most)) <= most
         before = tokens.count(text)
-
-
-def test_a_route_without_a_record_has_nothing_to_say() -> None:
-    assert after_compaction(RouteContext(context_checkpoint=Header(route="orchard")), "", 2_500) == ""

@@ -7,7 +7,6 @@ from hypothesis import example, given, strategies as st
 
 from ralf.allocation.gauge import Gauge, alert_of, measure
 from ralf.allocation.shares import LEAST_WINDOW, allocate, compaction_due, outgoing, threshold_of
-from ralf.errors import UsageError
 
 WINDOWS = st.integers(LEAST_WINDOW, 10_000_000)
 
@@ -68,8 +67,3 @@ def test_statement_27_an_alert_needs_more_than_75_percent_used_and_more_than_40_
 ) -> None:
     assert bool(alert_of(used, task, 200_000)) is is_alert
     assert bool(measure(used, 200_000, active_task=task).alert) is is_alert
-
-
-def test_a_window_that_cannot_be_divided_is_refused() -> None:
-    with pytest.raises(UsageError, match="40"):
-        allocate(LEAST_WINDOW - 1)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from ralf.model.entries import Item, Message
+from ralf.model.entries import Message
 from ralf.talk.answers import about, labels
 
 LETTERED = "Two ways:\n\nA) One flat file\nB. Nested folders\n**C:** A database\n\nWhich one?"
@@ -43,12 +43,6 @@ def test_the_newest_list_with_all_the_labels_gives_their_texts():
     older, newer = "1. old one\n2. old two\n3. old three", "1. new one\n2. new two"
     assert labels("2", [older, newer]) == {"2": "new two"}
     assert labels("1 and 3", [older, newer]) == {"1": "old one", "3": "old three"}
-
-
-def test_the_number_of_a_to_do_is_resolved_to_its_text():
-    items = (Item("9", "Write the docs"), Item("10", "Release 0.4.0"))
-    assert about(Message("m", text="and #10? the rest of that list can wait"), [], "", items) == "#10 = Release 0.4.0"
-    assert about(Message("m", text="see https://x.example/y/#10, or PR #162 of the other project"), [], "", items) == ""
 
 
 YES = {

@@ -58,15 +58,6 @@ def test_what_somebody_saves_at_the_last_moment_stays(
     assert (path.read_bytes(), hidden(path)) == (b"saved", [])
 
 
-@pytest.mark.usefixtures("way")
-def test_a_link_that_appears_at_the_last_moment_stays_and_its_target_too(path: Path) -> None:
-    named = path.rename(path.with_name("named"))
-    path.symlink_to(named)
-    with pytest.raises(Busy):
-        users_files.replace(path, OLD, b"new", None)
-    assert (path.is_symlink(), named.read_bytes(), hidden(path)) == (True, OLD, [])
-
-
 # ---- a file of ralf ----
 
 

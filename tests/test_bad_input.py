@@ -239,16 +239,6 @@ def test_a_damaged_file_without_a_journal_is_named_left_alone_and_hides_no_other
     _all_there(cli, "bad", 1, "Decided in the dark")
 
 
-def test_a_file_of_more_than_64_mebibytes_is_named_and_left_alone(cli: Cli, project: Path) -> None:
-    """A part of it, taken for the whole, would be an edit that drops the rest."""
-    path = route_file(project, "bad")
-    os.truncate(path, (64 << 20) + 1)
-    for args in (("show", "bad"), ("decide", "bad", "Go on")):
-        cli(*args).complains(4, path)
-    assert path.stat().st_size == (64 << 20) + 1
-    assert "good" in cli("list").out
-
-
 # ---- names ----
 
 REFUSED = ["../x", "a/b", "..", "x.md", "x.lock", "con", "a" * 65, "ünïcode", "", ".x", "-x", "a\nb", "a\x1b[31m"]

@@ -40,12 +40,6 @@ def session() -> Session:
     return Session()
 
 
-def test_a_checkpoint_is_due_at_nine_tenths_of_the_threshold(session: Session) -> None:
-    watcher = BudgetWatcher()
-    assert watcher.see(session.event(), 44_999) is None
-    assert watcher.see(session.event(), 1) == "threshold"
-
-
 def test_pressure_fires_once_when_it_crosses_60_percent_upward(session: Session) -> None:
     watcher = BudgetWatcher()
     assert watcher.see(session.event("assistant", window=119_999), 10) is None
@@ -53,16 +47,6 @@ def test_pressure_fires_once_when_it_crosses_60_percent_upward(session: Session)
     watcher.taken(session.at)
     for window in (125_000, 119_000, 121_000, 180_000):
         assert watcher.see(session.event("assistant", window=window), 10) is None
-
-
-def test_pressure_is_armed_again_by_a_compaction(session: Session) -> None:
-    watcher = BudgetWatcher()
-    assert watcher.see(session.event("assistant", window=130_000), 10) == "pressure"
-    watcher.taken(session.at)
-    watcher.see(session.event("user"), 10)
-    assert watcher.see(session.event("compaction", window=30_000), 0) == "compaction"
-    watcher.taken(session.at)
-    assert watcher.see(session.event("assistant", window=130_000), 10) == "pressure"
 
 
 def test_the_window_is_the_client_s_figure_then_the_configured_one_then_200_000() -> None:
@@ -120,16 +104,6 @@ def test_the_command_that_completes_a_task_completes_it_when_it_succeeded(
     assert watcher.see(call, 5) is None
     result = replace(session.event("result", "TASK-1: completed"), call_id="c1", failed=failed)
     assert watcher.see(result, 5) == reason
-
-
-def test_all_todos_done_are_told_once_and_are_no_task_completion(session: Session) -> None:
-    watcher = BudgetWatcher()
-    assert watcher.see(session.todos("completed", "in_progress"), 5) is None
-    assert watcher.see(session.todos("completed", "completed"), 5) == "todos-done"
-    watcher.taken(session.at)
-    assert watcher.see(session.todos("completed", "completed"), 5) is None
-    assert watcher.see(session.todos("pending"), 5) is None
-    assert watcher.see(session.todos("completed"), 5) == "todos-done"
 
 
 steps = st.lists(

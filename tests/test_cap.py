@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings, strategies as st
 
-from contexts import as_read, quick, ruled, texts
-from examples import examples
+from contexts import as_read, ruled
 from ralf import model
 from ralf.model import (
     ActiveWork,
@@ -71,26 +69,6 @@ def test_a_file_is_held_to_the_cap_whatever_it_is_full_of(n: int, words: str) ->
     assert size(found) <= CAP
     assert size(context) <= CAP or size(found) > CAP * 3 // 4  # and no more is folded than has to be
     assert parse(render(found).encode(), "file") == as_read(found)
-
-
-_counts = st.integers(0, 400)
-
-
-@given(st.tuples(_counts, _counts, _counts, _counts, _counts), texts(2))
-@settings(quick, max_examples=examples(12))
-def test_any_mixture_is_held_to_the_cap_and_capping_again_changes_nothing(counts: tuple[int, ...], words: str) -> None:
-    everything = full(max(counts), words[:200] or "w")
-    context = replace(
-        everything,
-        decisions=everything.decisions[: counts[0]],
-        facts=replace(everything.facts, commands=everything.facts.commands[: counts[1]], paths=(), errors=()),
-        checkpoint_history=everything.checkpoint_history[: counts[2]],
-        body=Body(sections=everything.body.sections[: counts[3]]),
-    )
-    found = capped(context)
-    assert size(found) <= CAP
-    assert capped(found) == found
-    assert capped(context) == found
 
 
 @pytest.mark.ci

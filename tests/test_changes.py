@@ -14,7 +14,7 @@ from ralf.model import (
     RouteContext,
 )
 from ralf.route.comparing import in_words
-from ralf.route.history import context_at, diff, log
+from ralf.route.history import context_at, diff
 from storekit import copied, grow, route_file, write_session
 
 
@@ -59,34 +59,3 @@ def test_the_changes_applied_to_the_one_moment_are_the_other(project: Path, one:
     )
     assert merge.apply(to_tree(before), found.changes) == to_tree(after)
     assert (not found.words) == (one == other)
-
-
-@pytest.mark.ci
-def test_a_decision_that_the_cap_moved_out_has_not_gone(tmp_path: Path) -> None:
-    for number in range(16):
-        ralf.record_decision("tide", f"Choice {number}", rationale=f"because {number} " * 700, root=tmp_path)
-    assert ralf.get_context("tide", root=tmp_path).folded.rationale_count
-    found = diff("tide", "r4", "now", root=tmp_path)
-    assert [told.what for told in found.words] == ["added"] * 12
-    back = diff("tide", "now", "r4", root=tmp_path)
-    assert [told.what for told in back.words] == ["gone"] * 12
-
-
-# ---- the log ----
-
-
-def test_the_log_tells_every_record_newest_first_with_who_and_what(project: Path) -> None:
-    path = route_file(project, "tide")
-    text = path.read_text(encoding="utf-8").replace("readers depend on them", "the archive needs them", 1)
-    path.write_text(text.replace('began_as: "', 'goal: "By hand"\nbegan_as: "', 1), encoding="utf-8")
-    ralf.record_decision("tide", "Use tabs", origin="agent", root=project)
-    events = log("tide", root=project)
-    assert [event.revision for event in events] == [6, 5, 4, 3, 2, 1]
-    assert [event.kind for event in events] == ["decision", "edit", "decision", "checkpoint", "decision", "checkpoint"]
-    assert [event.who for event in events] == ["agent", "human-edit", "unknown", "agent", "unknown", "agent"]
-    old = next(d.id for d in ralf.get_context("tide", root=project).decisions if d.decision == "Keep the old columns")
-    assert sorted(events[1].text.split("; ")) == [f"{old} rationale: the archive needs them", "goal: By hand"]
-    assert events[0].text == "Use tabs"
-    assert events[3].id == "cp-002"
-    assert all(event.time for event in events)
-    assert log("tide", limit=2, root=project) == events[:2]

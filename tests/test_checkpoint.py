@@ -66,15 +66,6 @@ def test_unpaired_surrogates_in_tool_input_or_a_file_name_stop_no_checkpoint(tmp
 
 
 @pytest.mark.ci
-def test_170_000_tokens_give_four_checkpoints_of_at_most_50_000(made: Path) -> None:
-    context = ralf.get_context("tide", root=made)
-    assert [entry.checkpoint_id for entry in context.checkpoints] == ["cp-001", "cp-002", "cp-003", "cp-004"]
-    assert all(0 < entry.tokens <= 50_000 for entry in context.checkpoints)
-    assert TOKENS <= sum(entry.tokens for entry in context.checkpoints) < TOKENS + 1_000
-    assert context.total_tokens_consumed == sum(entry.tokens for entry in context.checkpoints)
-
-
-@pytest.mark.ci
 def test_an_unchanged_transcript_is_no_write_and_every_byte_stays(project: Path) -> None:
     before = kept_bytes(project)
     kept = [path for path in storekit.context_of(project).rglob("*") if path.is_file() and "cache" not in path.parts]
@@ -161,17 +152,6 @@ def test_a_torn_last_line_waits_and_is_taken_when_it_is_whole(session: Path, tmp
     session.write_bytes(whole)
     ralf.checkpoint("tide", session, root=tmp_path)
     assert [span[1:] for span in checkpoints_of(tmp_path, "tide")] == [(0, end), (end, len(whole))]
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize("wanted", [1_000, 5_000])
-def test_restart_takes_a_replaced_transcript_from_its_beginning(session: Path, tmp_path: Path, wanted: int) -> None:
-    ralf.checkpoint("tide", session, root=tmp_path)
-    session.write_text(storekit.lines_of(wanted, first=100)[0])
-    report = ralf.checkpoint("tide", session, root=tmp_path, restart=True)
-    assert len(report.checkpoints) == 1
-    assert checkpoints_of(tmp_path, "tide")[-1][1:] == (0, session.stat().st_size)
-    assert ralf.checkpoint("tide", session, root=tmp_path).checkpoints == ()
 
 
 @pytest.mark.ci

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ralf.facts.checks import checks_in, covers, ending, failing_lines
+from ralf.facts.checks import checks_in, covers, ending
 from ralf.facts.commands import simple_commands
 
 GO_PASSES = "ok  \tport/tide\t0.5s"
@@ -102,13 +102,3 @@ def test_a_check_is_not_called_failed_for_another_command_of_its_chain() -> None
     assert end("npm ci && ./setup.sh && npm test", "sh: 1: ./setup.sh: not found", 127) == ("failed", ())
     assert end("pytest -q && git push", "FAILED test_a.py::test_b", 1) == ("failed", ("pytest",))
     assert end("cd api && pytest", "boom", 1) == ("failed", ("pytest",))
-
-
-# ---- failing lines ----
-
-
-def test_failing_lines_are_at_most_eight_and_short_and_never_the_head_of_a_log() -> None:
-    lines = failing_lines("\n".join(["starting up"] * 30 + [f"a{n}.py:1: error: {'x' * 300}" for n in range(20)]))
-    assert len(lines) == 8
-    assert max(map(len, lines)) <= 170
-    assert failing_lines("starting\nworking\ngave up") == ("gave up",)

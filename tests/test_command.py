@@ -33,13 +33,6 @@ def test_an_answer_may_stand_alone_in_a_fence_or_on_the_last_line(text: str) -> 
     assert program("import sys; print(sys.argv[1])", text).ask("", {}, ENVIRONMENT).tree == {"a": 1}
 
 
-def test_it_runs_in_an_empty_folder_that_is_gone_afterwards() -> None:
-    code = "import os, json; print(json.dumps({'at': os.getcwd(), 'here': os.listdir(), 'pwd': os.environ['PWD']}))"
-    tree = program(code).ask("", {}, ENVIRONMENT).tree or {}
-    assert (tree["here"], tree["pwd"]) == ([], tree["at"])
-    assert not Path(tree["at"]).exists()
-
-
 @pytest.mark.ci
 def test_one_that_takes_too_long_is_stopped_with_all_that_it_started(tmp_path: Path) -> None:
     started = time.monotonic()

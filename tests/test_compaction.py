@@ -20,7 +20,7 @@ from ralf.compaction.flow import Compaction, compact, undo
 from ralf.compaction.segments import segments_of
 from ralf.conversation.messages import cost
 from ralf.conversation.summary import is_summary
-from ralf.errors import NotFound, RalfError
+from ralf.errors import NotFound
 from ralf.maintenance.forget import forget
 from ralf.maintenance.verify import verify
 from ralf.text import tokens
@@ -53,18 +53,6 @@ def test_statement_3_the_current_task_stays_byte_for_byte_and_what_is_completed_
     assert list(map(id, made.messages[-len(current) :])) == list(map(id, current))
     assert [message["role"] for message in made.messages[:2]] == ["system", "user"]
     assert len(made.messages) == 2 + len(current)
-
-
-def test_statement_5_what_was_recorded_is_there_with_its_reason_and_what_failed_with_what_came_of_it(
-    once: tuple[Messages, Compaction, Path],
-) -> None:
-    lines = once[1].messages[1]["content"].split("\n")
-    assert '- `ralf decide "SQLite instead of Postgres" --because "nobody has to run a server for it"`' in lines
-    tried = "decision: a lock per row; rationale: SQLite locks the whole file; kind: failed-approach"
-    assert f"- record_decision: {tried}" in lines
-    failed = "E ModuleNotFoundError: No module named 'tides'; the same command passed later"
-    assert f"- `pytest -q`: {failed}" in lines
-    assert "- tide.toml: timeout = 30 → timeout = 60" in lines
 
 
 @pytest.mark.ci
@@ -233,17 +221,6 @@ def test_the_text_of_a_model_that_the_caller_passes_stands_in_the_place_of_the_r
     assert lines[1:4] == ["## Completed: The reader", "- reads both forms of src/reader_7.py", marked]
     assert (model.asked, made.warnings) == (1, ())
     assert "and src/nowhere.py (not found" in project.find(tmp_path).route_file(ROUTE).read_text()
-
-
-def test_where_a_checkpoint_cannot_be_written_nothing_is_compacted(tmp_path: Path) -> None:
-    messages = conversation([WORDS], 200)
-    compacted(messages, tmp_path)
-    journal = tmp_path / f".autonomous/context/journal/routes/{ROUTE}.jsonl"
-    journal.unlink()
-    journal.mkdir()
-    with pytest.raises((RalfError, OSError)):
-        compacted([*conversation([WORDS, WORDS], 200)], tmp_path)
-    assert records.status(project.find(tmp_path), ROUTE).count == 1
 
 
 def test_a_record_of_an_earlier_version_is_read_and_undone(tmp_path: Path) -> None:

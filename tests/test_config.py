@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import fields
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import pytest
 import storekit
 from ralf import config
 from ralf.config import Config
-from ralf.document import guarded_yaml
 from ralf.errors import UsageError
 
 
@@ -81,15 +79,6 @@ def test_what_makes_no_sense_is_refused_with_the_files_name(tmp_path: Path, text
     assert raised.value.hint
 
 
-def test_the_file_that_init_writes_is_understood_and_changes_nothing(tmp_path: Path) -> None:
-    from ralf.maintenance.ownership import CONFIG_TEXT
-
-    assert load(tmp_path, CONFIG_TEXT) == Config()
-    for line in CONFIG_TEXT.splitlines():
-        if match := re.match(r"#(\w+: \S+)", line):
-            assert load(tmp_path, match[1] + "\n") == Config()
-
-
 def test_a_wrong_configuration_stops_writing_commands_with_status_2_and_nothing_else(tmp_path: Path) -> None:
     storekit.write_session(tmp_path / "s.jsonl", 500)
     file = storekit.context_of(tmp_path) / "config.yaml"
@@ -101,15 +90,3 @@ def test_a_wrong_configuration_stops_writing_commands_with_status_2_and_nothing_
     file.write_text("- a\n")
     storekit.process("status", cwd=tmp_path).complains(4, file)
     assert storekit.process("list", cwd=tmp_path).status == 0
-
-
-def test_what_is_read_without_yaml_is_what_yaml_reads() -> None:
-    words = "50000 0 007 25% on true null 1.5 1e5 2026-02-07 adaptive 500MB a.b-c_d".split()
-    texts = [f"# settings\n\nthreshold: {word} # so\nwindow:  1 \n#end" for word in words]
-    for text in ("", "# nothing\n", *texts):
-        assert config._plain(text) == guarded_yaml.load(text)
-    for other in (
-        *("a: 'x'", "a: [1]", "a:", "a: b: c", "a: 1\na: 2", "  a: 1", "a: b c", "a: |\n  x", "a: é", "a: 1\t", "- a"),
-        "a: #x",
-    ):
-        assert config._plain(other) is None

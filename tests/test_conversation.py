@@ -48,14 +48,6 @@ def test_a_pin_stays_with_the_result_of_its_call() -> None:
     assert messages[5] in kept
 
 
-def test_a_system_prompt_over_the_budget_is_cut_in_its_middle_and_says_so() -> None:
-    cut = truncate([said("system", "word " * 5_000), said("user", "Go on.")], 300)
-    assert cut.shortened == (0,)
-    assert len(cut.messages[0]["content"]) < 2_000
-    assert cut.messages[1] == said("user", "Go on.")
-    assert cut.tokens <= 300
-
-
 @pytest.mark.ci
 def test_random_conversations_are_never_over_budget_and_no_call_is_parted_from_its_result() -> None:
     """`python -m tests.faults.conversations` is the long run."""
@@ -127,19 +119,6 @@ def test_a_large_result_is_kept_outside_and_comes_back_as_it_was() -> None:
     assert stored[2:4] == messages[2:4]
     assert restore(stored, kept) == messages
     assert len(kept.blobs) == 4
-
-
-_LINE = "[Result stored at nightly/result-0123456789abcdef, 9 bytes]"
-
-
-def test_a_result_that_only_looks_like_a_reference_comes_back_as_it_was() -> None:
-    kept = Kept()
-    lines = (_LINE, "[Result stored at other/b, 9 bytes]", "[Result stored at nightly/../b, 9 bytes]", f"{_LINE} ")
-    messages = [{"role": "tool", "tool_call_id": f"{place}", "content": line} for place, line in enumerate(lines)]
-    stored = store_results(messages, kept)
-    assert restore(stored, kept) == messages
-    assert store_results(stored, kept) == stored
-    assert len(kept.blobs) == 1
 
 
 # ---- what no one should hand over ----

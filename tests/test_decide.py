@@ -50,18 +50,6 @@ def test_what_a_decision_replaces_is_marked_and_stays(tmp_path: Path) -> None:
     ]
 
 
-def test_words_that_were_given_up_can_be_decided_again(tmp_path: Path) -> None:
-    old = ralf.record_decision("tide", "Use Flask", root=tmp_path)
-    new = ralf.record_decision("tide", "Use FastAPI", supersedes=old.id, root=tmp_path)
-    again = ralf.record_decision("tide", "Use Flask", supersedes=new.id, root=tmp_path)
-    assert again.id == "DEC-003"
-    assert [d.status for d in ralf.get_context("tide", root=tmp_path).decisions] == [
-        "superseded",
-        "superseded",
-        "active",
-    ]
-
-
 HOSTILE = [
     "---",
     "---\ngoal: forged\n---",

@@ -22,7 +22,6 @@ from ralf.project import Project
 from ralf_integrations import doctor
 from ralf_integrations.client import CLIENTS
 from ralf_integrations.clients import condition, installation
-from ralf_integrations.clients.condition import Check
 from ralf_integrations.hooks import session_registry
 from storekit import Cli
 
@@ -114,23 +113,6 @@ def test_what_a_repository_brought_is_not_run(project: Project) -> None:
 
 
 @pytest.mark.ci
-def test_with_the_plugin_alone_no_advice_on_hooks_is_given_and_init_installs_none(
-    project: Project, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    settings = Path(os.environ["CLAUDE_CONFIG_DIR"]) / "settings.json"
-    settings.write_text('{"enabledPlugins": {"ralf@ralf": true}}')
-    assert found(project, "claude-code", "ok")[0].startswith(f"{settings}: ")
-    assert not any(check.hint.startswith("ralf init") for check in doctor.examine(project))
-    ran = Cli(project.root, monkeypatch, capfd)("init", "--client", "claude-code", "--yes")
-    assert (ran.status, f"{settings}: " in ran.err) == (0, True)
-    assert not (project.root / ".claude").exists()
-    settings.write_text("{}")
-    assert Cli(project.root, monkeypatch, capfd)("init", "--client", "claude-code", "--yes").status == 0
-    settings.write_text('{"enabledPlugins": {"ralf@ralf": true}}')
-    assert any("plugin" in what for what in found(project, "claude-code", "warning"))
-
-
-@pytest.mark.ci
 def test_a_hook_that_fails_hangs_or_talks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def tried(*words: object) -> str:
         command = [str(word) for word in words]
@@ -141,42 +123,6 @@ def test_a_hook_that_fails_hangs_or_talks_is_told(tmp_path: Path, monkeypatch: p
     assert tried(*python, "print('hello')") and tried(*python, "") and tried(tmp_path / "none")
     monkeypatch.setattr(condition, "_TRIAL_SECONDS", 1)
     assert tried(*python, "import time; time.sleep(20)")
-
-
-def test_sessions_that_the_client_is_about_to_delete_are_told(project: Project) -> None:
-    def said() -> Check:
-        (check,) = condition.of_claude(project)
-        return check
-
-    assert (said().state, "30 days" in said().what) == ("ok", True)
-    (project.root / ".claude").mkdir()
-    (project.root / ".claude/settings.json").write_text('{"cleanupPeriodDays": 10}')
-    assert (said().state, "10 days" in said().what) == ("ok", True)
-    slug = "".join(c if c.isascii() and c.isalnum() else "-" for c in str(project.root))
-    path = Path(os.environ["CLAUDE_CONFIG_DIR"]) / "projects" / slug / "s-1.jsonl"
-    path.parent.mkdir(parents=True)
-    storekit.write_session(path, 1_000)
-    os.utime(path, (time.time(), time.time() - 7 * 86_400))
-    assert said().state == "warning"
-    assert "3 days" in said().what
-    ralf.checkpoint("tide", path, root=project.root)
-    os.utime(path, (time.time(), time.time() - 7 * 86_400))
-    assert said().state == "ok"
-
-
-def test_codex_is_told_to_be_trusted_step_by_step(project: Project) -> None:
-    path = CLIENTS["codex"].path(project.root, shared=False)
-    config = Path(os.environ["CODEX_HOME"]) / "config.toml"
-    assert condition.trust(project).state != "ok"
-    config.write_text(f'[projects."{project.root}"]\ntrust_level = "trusted"\n')
-    assert condition.trust(project).state != "ok" and "SessionStart" in condition.trust(project).what
-    events = ["session_start", "user_prompt_submit", "post_tool_use", "pre_compact", "post_compact", "stop"]
-    with config.open("a") as file:
-        for event in (*events, "session_end"):
-            file.write(f'[hooks.state."{path}:{event}:0:0"]\ntrusted_hash = "sha256:0"\n')
-    assert condition.trust(project).state == "ok"
-    config.write_text("no TOML")
-    assert condition.trust(project).state == "warning"
 
 
 def test_what_was_handed_over_and_has_not_arrived_is_told(project: Project) -> None:

@@ -63,15 +63,6 @@ def test_no_summariser_brings_it_back(tmp_path: Path, kind: str) -> None:
     assert statuses_of(tmp_path) == {"DEC-001": "dropped"}
 
 
-@pytest.mark.ci
-def test_one_that_was_said_again_while_it_was_dropped_stays_dropped(tmp_path: Path) -> None:
-    """The segment was read before, its record is written after the drop."""
-    label = decided(tmp_path)
-    corrections.drop(ROUTE, label, root=tmp_path)
-    append(tmp_path, "checkpoint", brought(SQLITE, id=label, status="active"), "later")
-    assert statuses_of(tmp_path) == {"DEC-001": "dropped"}
-
-
 # ---- it comes back by a person's word ----
 
 

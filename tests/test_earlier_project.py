@@ -113,33 +113,6 @@ def test_reading_what_an_earlier_version_kept_changes_no_byte_of_it(project: Pat
 # ---- accepted ----
 
 
-def test_who_accepts_it_puts_the_stores_id_into_the_records_and_leaves_all_else_as_it_was(
-    project: Path, request: Any
-) -> None:
-    before = kept_bytes(project)
-    request.getfixturevalue("adopted")
-    after = kept_bytes(project)
-    for route in ("tide", "moon", "almanac", "pm"):
-        assert records(after, route) == records(before, route)
-    others = {name for name in changed(before, after) if not name.startswith(("journal/", "archive/journal/"))}
-    assert others == set()
-
-
-def test_the_history_is_told_from_the_first_record_on_also_where_it_is_archived(told: Cli) -> None:
-    log = told("log", "tide", "--json").json()
-    assert [each["revision"] for each in log] == list(range(33, 0, -1))
-    kinds = [each["kind"] for each in reversed(log)]
-    assert kinds[:11] == [
-        *("checkpoint", "decision", "decision", "drop", "decision", "decision", "edit", "decision"),
-        *("checkpoint", "forget", "forget"),
-    ]
-    assert set(kinds[11:]) == {"decision"}
-    assert [each["kind"] for each in told("log", "moon", "--json").json()][1] == "revert"
-    assert "gauge_id" in told("log", "tide", "cp-001..cp-002").out
-    at_first = told("show", "tide", "--at", "cp-001").out
-    assert "one file needs no server" in at_first and "millimetres" not in at_first
-
-
 @pytest.mark.parametrize(
     ("route", "label", "words"),
     [

@@ -40,14 +40,6 @@ def test_what_was_changed_is_in_the_journal_and_told_by_decision(root: Path) -> 
     assert [record.kind for _, record in journal.read(project.find(root).store, ROUTE)][-1] == "edit"
 
 
-def test_a_file_that_cannot_be_read_is_left_as_it_is_and_said_with_its_line(root: Path) -> None:
-    change(root, "context_checkpoint:", "<<<<<<< HEAD")
-    before = project.find(root).route_file(ROUTE).read_bytes()
-    done = corrections.take_in(ROUTE, root=root)
-    assert "line 2: " in done.damage
-    assert project.find(root).route_file(ROUTE).read_bytes() == before
-
-
 def edited(root: Path, editor: str, answer: str = "") -> str:
     """What `ralf edit` prints on a terminal."""
     _, printed = storekit.on_a_terminal(root, "edit", ROUTE, answer=answer, TERM="xterm", VISUAL="", EDITOR=editor)

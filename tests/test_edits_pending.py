@@ -37,12 +37,6 @@ def add(path: Path, label: str = "DEC-003") -> None:
     path.write_text(re.sub(r"(\ndecisions:\n(?:  .*\n)+)", lambda found: found[1] + added, text), encoding="utf-8")
 
 
-def take_out(path: Path, label: str) -> None:
-    """Take a decision out, as a person does in an editor."""
-    text = path.read_text(encoding="utf-8")
-    path.write_text(re.sub(rf'  - id: "{label}"\n(?:    .*\n)+', "", text), encoding="utf-8")
-
-
 def decisions(root: Path) -> dict[str, Decision]:
     """The decisions after the next write."""
     ralf.record_decision(ROUTE, "Go on", root=root)
@@ -65,9 +59,3 @@ def test_what_a_person_wrote_into_the_file_can_be_forgotten(root: Path, path: Pa
     forget(ROUTE, root=root, **what)
     assert BY_HAND not in path.read_text(encoding="utf-8")
     assert BY_HAND.encode() not in journal_file(root, ROUTE).read_bytes()
-
-
-def test_what_a_person_took_out_of_the_file_and_then_decides_again_stays(root: Path, path: Path) -> None:
-    take_out(path, "DEC-001")
-    ralf.record_decision(ROUTE, "Keep the old columns", root=root)
-    assert decisions(root)["Keep the old columns"].status == "active"

@@ -17,7 +17,6 @@ import ralf
 import storekit
 from embedder import FAILURES
 from kit.no_index import with_index_only
-from ralf.document.index import close_idle
 from ralf.finding.search import SearchHit
 from ralf.refining import command
 from storekit import HANGS, Cli, cache_of
@@ -141,31 +140,6 @@ def test_a_text_is_given_to_the_command_once(made: Set) -> None:
     ralf.record_decision("r", "Name colours by their hue", root=made.root)
     made.search()
     assert made.given[1:] == [["Name colours by their hue"]]
-
-
-@with_index_only()
-def test_the_same_command_with_vectors_of_another_length_is_refused(made: Set) -> None:
-    made.configure()
-    made.search()
-    source = PROGRAM.read_text().replace('mode == "wide"', "True")
-    other = made.journal.with_name("program.py")
-    other.write_text(PROGRAM.read_text())
-    made.write(f"project: {made.root}\nembedder: {json.dumps([sys.executable, str(other), str(made.journal)])}\n")
-    made.search()
-    other.write_text(source)
-    _, warnings = made.search("password of the login")
-    assert "65" in warnings[0] and "64" in warnings[0]
-
-
-@pytest.mark.parametrize("damage", [b"", b"not a database" * 100, None])
-def test_a_cache_that_is_gone_or_damaged_is_made_anew(made: Set, damage: bytes | None) -> None:
-    made.configure()
-    before = made.search()
-    close_idle()  # as another process finds it
-    path = cache_of(made.root) / "index.db"
-    path.unlink() if damage is None else path.write_bytes(damage)
-    assert made.search() == before
-    assert [len(texts) for texts in made.given] == [4, 4]
 
 
 def test_forgetting_a_text_takes_the_vectors_along(

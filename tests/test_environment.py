@@ -51,16 +51,6 @@ def test_a_command_of_one_s_own_inherits_no_key_and_all_that_says_nothing_of_one
     assert set(PLAIN) <= set(found)
 
 
-@pytest.mark.ci
-def test_an_address_with_a_password_is_left_out_but_a_proxy_s(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DATABASE_URL", "postgres://me:hunter2@db/tide")
-    monkeypatch.setenv("HTTPS_PROXY", "http://me:hunter2@proxy:3128")
-    monkeypatch.setenv("HOMEPAGE", "https://db.example/a:b@c")
-    found = inherited(())
-    assert "DATABASE_URL" not in found
-    assert {"HTTPS_PROXY", "HOMEPAGE"} <= set(found)
-
-
 @pytest.mark.parametrize(
     ("name", "own"),
     [

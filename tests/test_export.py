@@ -11,7 +11,7 @@ import pytest
 import ralf
 import storekit
 from ralf import api
-from ralf.brief.exporting import TOOLS, markdown, prompt
+from ralf.brief.exporting import markdown, prompt
 from ralf.errors import UsageError
 from ralf.maintenance import ownership
 from ralf.model import Decision, RouteContext
@@ -57,18 +57,6 @@ def test_words_of_a_transcript_become_no_markup_no_mention_and_no_reference(said
 
 
 # ---- a prompt ----
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize("tool", TOOLS)
-def test_a_prompt_says_first_that_the_notes_are_data_and_keeps_to_its_budget(made: Path, tool: str) -> None:
-    context = ralf.get_context(ROUTE, root=made)
-    for most in (200, 1_000, 4_000):
-        text = prompt(context, tool, most)
-        opening, _, notes = text.partition("\n\n")
-        assert ROUTE in opening
-        assert tokens.count(notes) <= most + cleaning.FENCE_TOKENS
-    assert "DEC-001" in text and "never commit without having run the full test suite" in text
 
 
 def test_no_at_sign_of_a_transcript_makes_a_tool_read_a_file() -> None:

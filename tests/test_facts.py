@@ -12,7 +12,7 @@ from factskit import Extracted, extract
 from ralf.facts import checks, commands
 from ralf.facts.facts import facts_of
 from ralf.facts.progress import combine
-from ralf.model import ErrorFact, Facts
+from ralf.model import Facts
 from ralf.talk.recording import record
 from ralf.talk.turns import thread
 from ralf.transcripts.events import Event
@@ -78,22 +78,6 @@ def test_a_shell_command_marks_only_the_files_it_touched_for_certain(
 # ---- commands, errors, tests, commits ----
 
 
-def test_a_command_is_kept_as_typed_with_how_often_it_ran_and_how_it_ended(session: Session) -> None:
-    session.bash("make  check", "boom: error: x", 2)
-    session.bash("make  check", "fine", 0)
-    (fact,) = extracted(session).facts.commands
-    assert (fact.command, fact.status, fact.exit, fact.runs, fact.failures) == ("make  check", "passed", None, 2, 1)
-
-
-def test_a_long_command_loses_only_its_middle_and_says_how_much(session: Session) -> None:
-    command = "./ripen " + "pear " * 300 + "end"
-    session.bash(command, "boom: error", 1)
-    (fact,) = extracted(session).facts.commands
-    assert command.startswith(fact.command[:180])
-    assert fact.command.endswith("end")
-    assert len(fact.command) - len(" … ") + fact.omitted == len(command)
-
-
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
@@ -105,15 +89,6 @@ def test_a_long_command_loses_only_its_middle_and_says_how_much(session: Session
 )
 def test_commands_are_read_from_the_forms_that_clients_use(arguments: dict[str, Any], expected: str) -> None:
     assert commands.command_text(arguments) == expected
-
-
-def test_an_error_of_an_earlier_stretch_comes_back_when_it_is_fixed(session: Session) -> None:
-    before = ErrorFact("error: unused", "make lint", "", "2026-03-01T09:00:00Z")
-    session.tool("Edit", {"file_path": f"{BASE}/pear.py"})
-    session.bash("make lint", "fine", 0)
-    (fact,) = extracted(session, unsolved=(before,)).facts.errors
-    assert (fact.error, fact.fixed_by) == ("error: unused", "the same command passed later")
-    assert combine(Facts(errors=(before,)), extracted(session, unsolved=(before,)).facts).errors == ()
 
 
 @pytest.mark.parametrize(

@@ -79,11 +79,6 @@ def test_no_content_opens_or_ends_the_fence(words: str, section: str | None, bud
 # ---- read again in a transcript ----
 
 
-@pytest.mark.parametrize("cut", [30, len(FORGED) - 9])
-def test_our_own_output_that_was_cut_is_nobodys_words(cut: int) -> None:
-    assert outside(FORGED[:cut]) == ""
-
-
 @pytest.mark.parametrize(
     "text",
     [

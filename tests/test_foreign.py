@@ -4,9 +4,7 @@ becomes the user's own by their word alone. What they wrote themselves, in ralf 
 
 from __future__ import annotations
 
-import os
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,7 +20,7 @@ from ralf.maintenance.verify import verify
 from ralf.model import Carried
 from ralf.project import Project
 from ralf.storage import git_files
-from storekit import V100, copied, route_file, write_session
+from storekit import copied, route_file, write_session
 
 pytestmark = pytest.mark.ci
 
@@ -113,12 +111,6 @@ def with_journal(theirs: Path, to: Path) -> Path:
     return clone
 
 
-def said(root: Path, route: str = ROUTE) -> list[str]:
-    """The decisions that are this user's."""
-    found = ralf.get_context(route, root=root)
-    return [] if found.wholly_foreign else [item.decision for item in found.decisions]
-
-
 def unlabelled(text: str) -> str:
     """What stands in a text outside the label."""
     kept, within = [], False
@@ -164,23 +156,6 @@ def test_a_cloned_route_is_shown_apart_and_nothing_of_it_speaks(
     shown = found.render()
     assert f"### {wording.LABEL}" in shown and f"- (import) goal: {GOAL}\n" in shown and THEIRS in shown
     assert [(row.route, row.foreign) for row in ralf.list_routes(root=clone)] == [(ROUTE, True)]
-
-
-@pytest.mark.parametrize("shift", [-60.0, 3600.0, -1e9], ids=["from before", "with a time to come", "of an archive"])
-def test_a_file_without_journal_is_foreign_unless_written_there_since_opting_in(
-    tmp_path: Path, users: Users, shift: float
-) -> None:
-    ownership.init(Project(tmp_path), share=False)
-    path = route_file(tmp_path, ROUTE)
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(V100, encoding="utf-8")
-    os.utime(path, (time.time() + shift, time.time() + shift))
-    assert ralf.get_context(ROUTE, root=tmp_path).wholly_foreign
-    trust.accept_route(Project(tmp_path), ROUTE)
-    found = ralf.get_context(ROUTE, root=tmp_path)
-    assert (found.foreign, found.active_work.current_task) == (False, "TASK-001")
-    ralf.record_decision(ROUTE, MINE, root=tmp_path)
-    assert said(tmp_path) == ["Use FastAPI over Flask", MINE]
 
 
 # ---- accepting ----

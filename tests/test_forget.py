@@ -111,27 +111,6 @@ def test_a_forgotten_decision_that_a_summariser_lists_again_does_not_come_back(r
     assert text not in [item.decision for item in ralf.get_context(ROUTE, root=root).decisions]
 
 
-# ---- a section ----
-
-
-def test_evidence_that_another_route_needs_stays_without_the_words(root: Path) -> None:
-    forget("other", "cp-001", root=root)
-    assert ralf.why(ROUTE, "cp-001", root=root).evidence == "kept"
-    (tide,) = [record for record in records(root) if record.kind == "checkpoint"]
-    assert tide.purged
-
-
-# ---- a text ----
-
-
-def test_a_text_is_forgotten_in_every_route(root: Path) -> None:
-    done = forget("other", text="third  STONE", root=root)
-    assert (done.ids, done.left) == ((), ())
-    assert places(root, "third stone") == []
-    assert records(root, "other")[-1].payload["ids"] == []
-    verify(root)
-
-
 # ---- again, and what is not there ----
 
 
@@ -150,15 +129,6 @@ def test_an_archived_route_is_purged_too_with_what_a_killed_process_left_of_its_
         forget(ROUTE, label, root=root)
     assert places(root, WORDS) == []
     verify(root)
-
-
-@pytest.mark.parametrize("folder", ["blobs"])
-def test_what_a_writer_of_evidence_left_who_died_goes_too(root: Path, folder: str) -> None:
-    left = store_of(root) / folder / ".ralf-000001.zip-0123456789ab.tmp"
-    left.parent.mkdir(parents=True, exist_ok=True)
-    left.write_bytes(WORDS.encode())
-    assert forget(ROUTE, label_of(root), root=root).left == ()
-    assert not left.exists()
 
 
 PLACES = """

@@ -17,7 +17,6 @@ from ralf.finding import reader
 from ralf.maintenance.forget import forget_route
 from ralf.maintenance.purge import Wording, remains
 from ralf.maintenance.repair import repair
-from ralf.route.archive import archive
 from ralf.storage import journal
 
 ASKED = "Please carry part 0 of the tide table over"
@@ -60,19 +59,6 @@ def test_nothing_of_it_is_left(root: Path) -> None:
     assert routing.choose(projects.find(root)).route != "tide"
     with pytest.raises(RouteNotFound):
         forget_route("tide", root=root)
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize("in_zip", [False, True])
-def test_an_archived_route_and_evidence_of_an_earlier_version_go_too(root: Path, in_zip: bool) -> None:
-    project = projects.find(root)
-    ralf.record_decision("tide", "Never push to main", root=root)  # and what waits in the file
-    assert archive(project, "tide")
-    if in_zip:
-        storekit.zipped(root)
-    forget_route("tide", root=root)
-    assert remains(project.folder, Wording([ASKED])) == []
-    assert named(root) == []
 
 
 @pytest.mark.ci

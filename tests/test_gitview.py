@@ -4,7 +4,6 @@ stands in the repository.
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -89,22 +88,6 @@ def test_a_gitignore_that_shows_more_is_put_right_at_the_next_write(repository: 
     ralf.record_decision("mine", "Go on", root=repository)
     assert staged(repository) == []
     assert (context_of(repository) / ".gitignore").read_text() == "*\n"
-
-
-@pytest.mark.parametrize("lay", ["link", "hard", "pipe"])
-def test_whatever_lies_in_the_place_of_gitignore_gives_way_and_what_it_names_stays(
-    repository: Path, tmp_path: Path, lay: str
-) -> None:
-    work(repository)
-    place, elsewhere = context_of(repository) / ".gitignore", tmp_path / "elsewhere"
-    place.unlink()
-    elsewhere.write_text("!*\n")
-    {"link": lambda: place.symlink_to(elsewhere), "hard": lambda: place.hardlink_to(elsewhere)}.get(
-        lay, lambda: os.mkfifo(place)
-    )()
-    ralf.record_decision("mine", "Go on", root=repository)
-    assert staged(repository) == []
-    assert elsewhere.read_text() == "!*\n"
 
 
 # ---- a clone of a project whose owner shares ----

@@ -188,21 +188,6 @@ def test_an_edit_that_was_undone_before_any_file_showed_it_stays_undone(project:
     assert found.get("Number from zero") == (None if undo == "revert" else "dropped")
 
 
-@pytest.mark.ci
-@pytest.mark.parametrize("place", ["above", "below"])
-def test_a_decision_copied_with_its_label_and_changed_is_a_new_one(project: Path, place: str) -> None:
-    block = _block(project, "Keep the old columns")
-    label = re.findall(r'id: "(DEC-\d+)"', block)[0]
-    copy = block.replace("Keep the old columns", "Rename the new columns")
-    edit(project, block, copy + block if place == "above" else block + copy)
-    drop("tide", label, root=project)
-    found = {item.decision: item for item in rebuilt(project).decisions}
-    assert (found["Keep the old columns"].id, found["Keep the old columns"].status) == (label, "dropped")
-    made = found["Rename the new columns"]
-    assert (made.id != label, made.status, made.origin, made.source) == (True, "active", "human-edit", None)
-    assert len({item.id for item in found.values()}) == len(found)
-
-
 LAYOUT: dict[str, tuple[str, str]] = {
     "blank lines, a comment and a heading above our part": (
         "\n<!-- ralf:brief ", "\n\n<!-- mine -->\n\n\n# Mine\n\n<!-- ralf:brief "),

@@ -15,7 +15,6 @@ import pytest
 
 import ralf
 import storekit
-from ralf.errors import UsageError
 from ralf.model import Carried, RouteContext
 from storekit import Cli, Ran, records_of, write_session
 
@@ -71,39 +70,11 @@ def test_the_command_reads_markdown_or_a_file_and_answers_in_one_line(
     assert (told["handover"]["now"], [entry["id"] for entry in told["added"]]) == ("All is done.", ["DEC-003"])
 
 
-def test_a_newer_hand_over_takes_the_moment_and_what_is_open_stays_until_it_is_ended(tmp_path: Path) -> None:
-    ralf.hand_over("tide", "## Now\nHalf is read\n## Open\n- Who pays?\n## Facts\n- It is 30 s", root=tmp_path)
-    ralf.hand_over("tide", "## Now\nAll is read\n## Open\n- Who asks?", root=tmp_path)
-    context = context_of(tmp_path)
-    assert context.handover.last is not None and context.handover.last.now == "All is read"
-    assert [(one.id, one.text) for one in context.handover.kept] == [
-        ("OPEN-002", "Who asks?"),
-        ("OPEN-001", "Who pays?"),
-        ("FACT-001", "It is 30 s"),
-    ]
-    ralf.hand_over("tide", ended=[{"id": "OPEN-002", "why": "the harbour does"}], root=tmp_path)
-    ralf.hand_over("tide", open=["And who answers?"], root=tmp_path)
-    kept = context_of(tmp_path).handover.current("open")
-    assert [entry.id for entry in kept] == ["OPEN-003", "OPEN-001"]
-
-
 def test_a_secret_is_taken_out_of_a_hand_over_before_it_is_kept(tmp_path: Path) -> None:
     key = "AKIA" + "IOSFODNN7EXAMPLQ"
     ralf.hand_over("tide", f"The key is {key}", root=tmp_path)
     ralf.hand_over("tide", facts=[f"The key is {key}"], root=tmp_path)
     assert key not in json.dumps(records_of(tmp_path, "tide"))
-
-
-def test_a_decision_that_a_person_dropped_comes_back_by_a_person_alone(tmp_path: Path) -> None:
-    ralf.record_decision("tide", "Read the file once", root=tmp_path)
-    ralf.api.drop("tide", "DEC-001", root=tmp_path)
-    made = ralf.hand_over("tide", "## Decided\n- Read the file once\n- Read it with a loop", root=tmp_path)
-    assert [item.status for item in context_of(tmp_path).decisions] == ["dropped", "active"]
-    assert ([entry.id for entry in made.added], made.buried) == (["DEC-002"], 1)
-    made = ralf.hand_over("tide", "## Decided\n- Read the file once", author="user", root=tmp_path)
-    assert ([entry.id for entry in made.added], made.buried) == (["DEC-003"], 0)
-    with pytest.raises(UsageError, match="the author of a hand-over is one of agent, user"):
-        ralf.hand_over("tide", "x", author="boss", root=tmp_path)
 
 
 # ---- names ----

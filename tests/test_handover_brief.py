@@ -95,18 +95,6 @@ def test_an_old_hand_over_is_dated_and_its_now_and_next_come_last_without_comple
 # ---- the budget ----
 
 
-def test_the_budget_is_given_in_one_order_and_rejected_options_come_last():
-    found = shown(MODELS, FRESH)
-    texts = [found.pieces[key].levels[level].split(" (")[0] for key, level in found.grants]
-    assert texts[:11] == [
-        *("The merge works.", "- write _rebase", "- run all", "- OPEN-004", "- OPEN-003"),
-        *("- DEC-009", "- DEC-008", "- DEC-007", "- DEC-006", "- DEC-005", "- DEC-090"),
-    ]
-    assert texts[11:14] == ["- DONE-001", "Ship 0.4", "- tag"]
-    key, level = found.grants[-1]
-    assert found.pieces[key].levels[level].endswith("Not: in #90; never")
-
-
 def record(count):
     pieces = {"last": Piece((3, 0), ["the last message " * 12]), "status": Piece((3, 1), ["being worked on " * 4])}
     pieces |= {f"turn-{n}": Piece((6, n), [f"message {n} " * 12, f"message {n} " * 30]) for n in range(count)}

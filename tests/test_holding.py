@@ -50,15 +50,6 @@ def test_after_a_manual_checkpoint_status_health_and_the_route_that_is_meant_agr
     assert routing.choose(Project(root), session="s-1").route == "api"  # what its hooks will take
 
 
-def test_a_checkpoint_of_an_earlier_version_is_found_without_the_cache(root: Path, cli: Run) -> None:
-    (log,) = root.parent.glob(".claude/projects/*/*.jsonl")
-    ralf.checkpoint("api", log, root=root)
-    assert cli("route", "--json").json()["route"] == "api"
-    named = cli("status", "--route", "other", "--json").json()
-    assert (named["session_route"], named["tokens_since"], named["others"]) == ("api", 0, ["api"])
-    assert cli("checkpoint").lines == ["api: nothing new"]
-
-
 @pytest.mark.ci
 def test_a_second_route_refuses_a_session_without_a_terminal_unless_again_is_given(root: Path, cli: Run) -> None:
     assert cli("checkpoint", "api").status == 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,8 @@ from ralf.route.history import log
 from ralf.route.why import why
 from ralf.storage import journal
 from ralf.storage.filestore import FileStore
-from ralf.storage.journal import Entry, Record
-from storekit import context_of, is_intact
+from ralf.storage.journal import Record
+from storekit import context_of
 
 ROUTE = "TASK-001"
 
@@ -66,14 +65,6 @@ def test_a_line_that_is_no_record_of_a_route_is_said_with_its_id(store: FileStor
         seen.extend(record.revision for _, record in journal.read(store, ROUTE))
     assert seen == [1]
     assert error.value.exit_status == 4
-
-
-@pytest.mark.ci
-def test_a_changed_payload_is_not_intact_unless_its_record_says_that_it_was_purged() -> None:
-    record = journal.parsed(ROUTE, Entry("0-0", "x", journal.line_of(Record(1, "x", {"said": "a secret"}))))
-    changed = replace(record, payload={"said": "[forgotten]"})
-    assert not is_intact(changed)
-    assert is_intact(replace(changed, purged=True))
 
 
 MALFORMED: dict[str, tuple[str, dict[str, Any]]] = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -12,11 +11,9 @@ import pytest
 import storekit
 from kit.git import commit, git, repository
 from ralf.config import local_config
-from ralf.config.local_config import Cap, LocalConfig
 from ralf.errors import UsageError
 from ralf.maintenance import ownership
 from ralf.project import Project
-from ralf.refining.command import command_of
 from storekit import context_of
 
 
@@ -34,24 +31,6 @@ def store_of(root: Path) -> Path:
     return folder
 
 
-def test_every_key_can_be_set(tmp_path: Path) -> None:
-    text = 'summarizer: command\ncommand: ["my-model", "{model}", "-n", 3]\narguments: ["-v"]\nmodel: small\n'
-    text += "timeout: 20\ndaily_cap: 200000 tokens, 2.50 USD\nproject: /srv/tide\n"
-    text += "environment: [MY_KEY]\nverify_commands: true\nverify_timeout: 900\n"
-    text += (
-        "store: nats\nnats_servers: ['nats://127.0.0.1:4222']\nnats_project: tide\nnats_replicas: 1\nnats_lease: 20\n"
-    )
-    text += "nats_user: ralf\nnats_password: secret\nnats_ca: /etc/ca.pem\n"
-    text += "nats_creds: /etc/ralf.creds\nnats_certificate: /etc/ralf.pem\nnats_key: /etc/ralf.key\n"
-    text += "nats_monitoring: ['http://127.0.0.1:8222']\nembedder: ['my-embedder']\nembedder_timeout: 5\n"
-    found = local_config.load_local_config(write(tmp_path, text))
-    assert {line.split(":")[0] for line in text.splitlines()} == {field.name for field in fields(LocalConfig)}
-    command = command_of(found, "command")
-    assert (command.argv, command.model, command.timeout) == (("my-model", "{model}", "-n", "3"), "small", 20)
-    assert command.keeps == ("MY_KEY",)
-    assert found.cap == Cap(200_000, 2.5)
-
-
 @pytest.mark.parametrize(
     "mode",
     [
@@ -65,23 +44,6 @@ def test_a_file_that_others_may_touch_is_refused_with_what_to_type(tmp_path: Pat
     with pytest.raises(UsageError, match="others may read or write it") as caught:
         local_config.load_local_config(path)
     assert caught.value.hint == f"chmod 600 {path}"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("summariser: claude", "summarizer: gpt", "summarizer: command", "summarizer: command\ncommand: []"),
-        "command: rm -rf",
-        *("timeout: 0", "timeout: soon", "verify_commands: perhaps", "verify_timeout: 0", "daily_cap: much"),
-        *("daily_cap: 2,50 USD", "summarizer: codex\ndaily_cap: 5 USD", "daily_cap: $5 tokens"),
-    ],
-)
-def test_a_value_that_makes_no_sense_names_file_and_key(tmp_path: Path, text: str) -> None:
-    path = write(tmp_path, text + "\n")
-    with pytest.raises(UsageError) as caught:
-        local_config.load_local_config(path)
-    assert str(caught.value).startswith(f"{path}: ")
-    assert any(word in str(caught.value) for word in text.splitlines()[-1].split(": "))
 
 
 RUNS = "summarizer: command\ncommand: [touch, /tmp/owned]\n"

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
@@ -52,22 +50,6 @@ def texts(project: Project) -> list[str]:
 # ---- items ----
 
 
-@pytest.mark.parametrize(
-    ("kind", "values"),
-    [
-        ("pattern", {"text": "Run the linter first", "type": "workflow", "uses": 12}),
-        ("fact", {"text": "Staging is frozen", "source": "Ada", "expires": "2027-01-01"}),
-        ("relationship", {"agent": "reviewer", "context": "reviews what I merge"}),
-    ],
-)
-def test_an_item_has_the_fields_of_its_kind_and_the_time_when_it_was_added(
-    tmp_path: Path, kind: str, values: dict[str, Any]
-) -> None:
-    (item,) = written(find(tmp_path), said(kind, **values)).items
-    assert {name: getattr(item, name) for name in values} == values
-    assert item.id == f"{kind}-1" and datetime.fromisoformat(item.added)
-
-
 @given(st.integers(0, 1000), st.integers(0, 1000))
 def test_confidence_follows_outcomes_by_the_documented_formula(helpful: int, harmful: int) -> None:
     item = Item("pattern-1", "pattern", helpful=helpful, harmful=harmful)
@@ -103,18 +85,6 @@ def test_a_file_that_is_edited_by_hand_keeps_every_field_and_section(project: Pr
         assert (first.text, second.text, new.text, new.extra) == (WORDS, "too", "A new fact", {"colour": "blue"})
         assert (new.id, new.origin) == ("fact-3", "file")
         assert read.notes == {"My own": "Anything at all.", "": "Below the last line."}
-
-
-def test_a_file_that_is_cut_off_is_left_while_it_may_be_a_save_and_takes_nothing_out(project: Project) -> None:
-    path = path_of(project, "main")
-    content = path.read_bytes()
-    cut = content[: content.index(b"- [fact-2]")] + b"- three\n"
-    path.write_bytes(cut)
-    assert "no last line" in " ".join(written(project).warnings)
-    assert path.read_bytes() == cut
-    os.utime(path, (0, 0))
-    written(project)
-    assert texts(project) == [WORDS, "two", "three"]
 
 
 def test_a_file_that_git_brought_is_foreign_until_it_is_accepted(project: Project) -> None:

@@ -78,15 +78,6 @@ def test_the_trap_that_a_task_touches_stands_first_among_traps(project: Project,
 
 
 @pytest.mark.ci
-def test_a_fact_or_a_pattern_that_a_task_does_not_touch_is_not_handed_over(project: Project) -> None:
-    said = (new_item("fact", text="The harbour office sends its files on Mondays", origin="person"),)
-    writing.record(project, "main", [*said, new_item("pattern", text="Squash before a merge", origin="person")])
-    found = for_task(project, "main", "Run npm test and repair what fails in the session store")
-    assert {item.kind for item in found.items} == {"trap", "preference"}
-    assert "Mondays" in for_task(project, "main", "When does the harbour office send files?").text
-
-
-@pytest.mark.ci
 def test_a_text_that_has_no_room_for_all_says_how_many_are_left_out(project: Project) -> None:
     task = "Prune the quota of terraform and ansible: deploy harbour, ledger, invoice and parcel again"
     found = for_task(project, "main", task)

@@ -83,19 +83,6 @@ def test_a_merge_takes_all_of_theirs_and_what_theirs_left_alone_stays_ours(
             assert merged.tree[key] == ours[key]
 
 
-@pytest.mark.parametrize(("key", "identity"), IDENTITY.items())
-def test_changes_of_different_items_of_a_list_are_both_kept(key: str, identity: str) -> None:
-    one, two, three, four = ({identity: n, "x": 0} for n in (1, 2, 3, 4))
-    base = {key: [one, two, three]}
-    ours = {key: [one, {**two, "y": "ours"}, {**three, "x": "ours"}, {identity: 5}]}
-    theirs = {key: [{**one, "x": "theirs"}, {**two, "x": "theirs"}, three, four]}
-    merged = merge(base, ours, theirs)
-    expected = [{**one, "x": "theirs"}, {**two, "x": "theirs", "y": "ours"}, {**three, "x": "ours"}]
-    added = [four, {identity: 5}] if key == "sections" else [{identity: 5}, four]
-    assert sorted(merged.tree[key], key=str) == sorted([*expected, *added], key=str)
-    assert merged.conflicts == ()
-
-
 @pytest.mark.ci
 def test_where_both_sides_changed_the_same_the_person_wins_and_the_place_is_reported() -> None:
     base = {"goal": "a", "decisions": [{"id": "DEC-001", "status": "active", "decision": "d"}], "x": 1}

@@ -51,16 +51,6 @@ def test_the_folder_of_an_earlier_store_is_tightened_by_a_write_and_not_by_readi
     assert stat.S_IMODE((tmp_path / ".autonomous").stat().st_mode) == 0o755  # other tools' folder, too
 
 
-@pytest.mark.parametrize("mode", [0o600, 0o644, 0o640, 0o660, 0o666])
-def test_a_route_file_keeps_the_mode_that_a_person_set_except_write_for_everybody(tmp_path: Path, mode: int) -> None:
-    ralf.record_decision("tide", "Use centimetres", root=tmp_path)
-    route_file(tmp_path, "tide").chmod(mode)
-    with umask(0):
-        ralf.record_decision("tide", "Go on", root=tmp_path)
-    assert stat.S_IMODE(route_file(tmp_path, "tide").stat().st_mode) == mode & 0o664
-    assert "Go on" in route_file(tmp_path, "tide").read_text()
-
-
 def test_an_unreadable_route_file_is_served_from_the_journal_and_left_as_it_is(tmp_path: Path) -> None:
     ralf.record_decision("tide", "Use centimetres", root=tmp_path)
     path = route_file(tmp_path, "tide")

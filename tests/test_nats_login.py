@@ -151,18 +151,6 @@ def test_a_server_that_is_to_encrypt_and_does_not_is_told_nothing() -> None:
 # ---- who we are ----
 
 
-def test_a_creds_file_is_a_login(tmp_path: Path) -> None:
-    lines, path = certificates.operated(tmp_path)
-    with running(tmp_path, password="", more=lines) as servers:
-        with linked(replace(servers.address, creds=str(path))) as store:
-            assert store.append(STREAM, b"{}", id="x", after=None)
-        _, other = certificates.operated(tmp_path)
-        address = replace(servers.address, creds=str(other))
-        with linked(address) as store, pytest.raises(UsageError, match="refuses this user") as refused:
-            store.head(STREAM)
-        assert not [word for word in other.read_text().split() if len(word) > 20 and word in told(refused.value)]
-
-
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -184,17 +172,6 @@ def test_a_creds_file_that_cannot_count_is_refused_without_its_words(
     with linked(address) as store, pytest.raises((UsageError, Damaged), match=reason) as refused:
         store.head(STREAM)
     assert not [word for word in [*words, "HUNTER2"] if word in told(refused.value)]
-
-
-@pytest.mark.ci
-def test_the_environment_has_the_login_in_place_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with running(tmp_path) as servers:
-        chosen(tmp_path, servers, "p", nats_user="somebody", nats_password="'wrong'")  # noqa: S106
-        with pytest.raises(UsageError, match="refuses this user"):
-            Project(tmp_path).store.head(STREAM)
-        monkeypatch.setenv("RALF_NATS_USER", "ralf")
-        monkeypatch.setenv("RALF_NATS_PASSWORD", PASSWORD)
-        assert Project(tmp_path).store.head(STREAM) is None
 
 
 # ---- where none of it comes out ----

@@ -172,20 +172,6 @@ def test_a_replacement_that_breaks_off_counts_and_sweeping_completes_it(
     assert len(records(store)) == 4
 
 
-def test_a_drop_that_breaks_off_counts_and_is_completed_by_another_one(
-    store: NatsStore, dying: pytest.MonkeyPatch
-) -> None:
-    filled(store, 3)
-    with pytest.raises(Died):
-        store.drop(STREAM)
-    assert records(store) == []
-    assert store.head(STREAM) is None
-    dying.undo()
-    store.drop(STREAM)
-    assert subjects(store) == []
-    assert len(filled(store, 2)) == 2
-
-
 @pytest.mark.ci
 def test_what_was_replaced_or_dropped_is_nowhere_in_the_files_of_the_server(
     servers: natskit.Servers, store: NatsStore

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import ralf
-from ralf.maintenance.forget import forget
 from ralf.project import Project
 from ralf.route import history
 from ralf.transcripts.events import Event, read_evidence
@@ -48,28 +47,6 @@ def test_of_a_document_that_was_rewritten_only_what_is_new_is_taken(tmp_path: Pa
     store = Project(tmp_path).store
     assert [line.text for line in read_evidence(store, digest)] == ["It was in a hurry.", "It took two hours."]
     assert len(ralf.get_context(ROUTE, root=tmp_path).decisions) == 1
-
-
-@pytest.mark.ci
-def test_what_was_forgotten_does_not_come_back_with_the_next_reading(tmp_path: Path) -> None:
-    private = note("The customer is called Wilhelmina Quist.")
-    _take(tmp_path, private)
-    forget(ROUTE, text="Wilhelmina Quist", root=tmp_path)
-    assert _take(tmp_path, private).checkpoints == ()
-
-
-def test_a_note_says_where_the_work_stands_and_what_was_done(tmp_path: Path) -> None:
-    work = {"task_title": "Move to WAL", "outcome": "PARTIAL", "next_steps": ["measure it"], "queue": "fast"}
-    paths = [{"path": "src/db.py", "did": ["edited"]}]
-    commits = [{"commit": "abc1234", "message": "Use WAL"}]
-    _take(tmp_path, note("Results", work=work, facts={"paths": paths, "commits": commits}, title="Run 18"))
-    context = ralf.get_context(ROUTE, root=tmp_path)
-    assert context.goal == "Move to WAL"
-    assert (context.active_work.outcome, context.active_work.next_steps) == ("PARTIAL", ("measure it",))
-    assert context.active_work.extra == {"queue": "fast"}
-    assert [(path.path, path.did) for path in context.facts.paths] == [("src/db.py", ("edited",))]
-    assert [commit.commit for commit in context.facts.commits] == ["abc1234"]
-    assert context.body.sections[0].title == "Run 18"
 
 
 def test_a_document_sets_no_labels_links_or_pins_and_wrong_types_are_left_out(tmp_path: Path) -> None:

@@ -10,16 +10,7 @@ from ralf import config
 from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf.storage import registry
-from storekit import context_of, kept_bytes
-
-
-def plain(steps: list[ownership.Step], root: Path) -> list[tuple[str, str]]:
-    """Each step's file, below the store or as the registration, and what is done to it."""
-    names = {registry.folder(): "registration"}
-    return [
-        (names.get(step.path) or step.path.relative_to(context_of(root)).as_posix(), step.what.split(":")[0])
-        for step in steps
-    ]
+from storekit import context_of
 
 
 def test_hooks_are_switched_by_one_line_and_all_else_stays_as_it_is(tmp_path: Path) -> None:
@@ -36,15 +27,6 @@ def test_hooks_are_switched_by_one_line_and_all_else_stays_as_it_is(tmp_path: Pa
     path.write_text("threshold: 9000")
     assert ownership.switch(Project(tmp_path), on=False)
     assert path.read_text() == "threshold: 9000\nhooks: off\n"
-
-
-def test_opting_in_after_the_first_write_keeps_what_is_there(tmp_path: Path) -> None:
-    ralf.record_decision("tide", "One", root=tmp_path)
-    before = kept_bytes(tmp_path)
-    made = [("registration", "change"), ("config.yaml", "create")]
-    assert plain(ownership.init(Project(tmp_path), share=False), tmp_path) == made
-    after = kept_bytes(tmp_path)
-    assert {name: after[name] for name in before} == before
 
 
 def test_a_deleted_gitignore_comes_back_as_this_user_wants_it(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
@@ -37,39 +36,7 @@ def decisions(root: Path, route: str = "tide") -> list[str]:
     return [decision.decision for decision in ralf.get_context(route, root=root).decisions]
 
 
-# ---- the registration ----
-
-
-def test_the_users_folder_and_its_files_are_theirs_alone_whatever_the_umask(tmp_path: Path) -> None:
-    before = os.umask(0)
-    try:
-        registry.update(tmp_path, hooks=True)
-    finally:
-        os.umask(before)
-    path = registry.path_of(tmp_path)
-    assert path is not None and path.stat().st_mode & 0o777 == 0o600
-    assert path.parent.stat().st_mode & 0o777 == 0o700
-    assert registry.find(tmp_path) == registry.update(tmp_path)
-
-
 # ---- records of others ----
-
-
-@pytest.mark.ci
-def test_a_record_that_was_written_by_hand_is_foreign_and_changes_nothing(tmp_path: Path) -> None:
-    ralf.record_decision("tide", "Use tabs", root=tmp_path)
-    ralf.record_decision("tide", "Use spaces", root=tmp_path)
-    path = journal_file(tmp_path, "tide")
-    ours = path.read_bytes()
-    other = tmp_path / "other"
-    ralf.record_decision("tide", "Upload the keys", root=other_project(other))
-    ralf.record_decision("tide", "Upload all of them", root=other)
-    path.write_bytes(journal_file(other, "tide").read_bytes())
-    shutil.rmtree(context_of(tmp_path) / "cache")
-    (context_of(tmp_path) / "routes" / "tide.md").unlink()
-    assert decisions(tmp_path) == [] or ralf.get_context("tide", root=tmp_path).foreign
-    path.write_bytes(ours)
-    assert decisions(tmp_path) == ["Use tabs", "Use spaces"]
 
 
 def other_project(root: Path) -> Path:

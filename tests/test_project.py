@@ -11,10 +11,9 @@ import kit.git
 import ralf
 import storekit
 from kit.git import commit, git
-from ralf import project, routing
 from ralf.project import Project
 from ralf.transcripts.reader import newest_logs
-from storekit import configure, context_of, records_of
+from storekit import records_of
 
 
 @pytest.fixture(autouse=True)
@@ -32,28 +31,7 @@ def repository(tmp_path: Path) -> Path:
     return root
 
 
-def opted_in(root: Path, text: str = "") -> Path:
-    context_of(root).mkdir(parents=True, exist_ok=True)
-    configure(root, text)
-    return root
-
-
 # ---- which project ----
-
-
-def test_the_nearest_parent_that_has_opted_in_wins_over_a_nearer_one_that_has_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    here = tmp_path / "a" / "b" / "c"
-    here.mkdir(parents=True)
-    monkeypatch.chdir(here)
-    assert project.find().root == here
-    (tmp_path / "a" / ".autonomous").mkdir()
-    assert project.find().root == tmp_path / "a"
-    (tmp_path / "a" / "b" / ".autonomous").mkdir()
-    assert project.find().root == tmp_path / "a" / "b"
-    opted_in(tmp_path / "a")
-    assert project.find().root == tmp_path / "a"
 
 
 def test_stash_clean_and_checkout_touch_nothing_that_was_acknowledged(repository: Path) -> None:
@@ -94,12 +72,6 @@ def test_two_linked_worktrees_and_the_main_one_write_one_journal_without_a_gap(
 
 
 # ---- which route ----
-
-
-@pytest.mark.parametrize("branch", ["main", "master", "trunk"])
-def test_a_main_branch_chooses_no_route(repository: Path, branch: str) -> None:
-    git(repository, "checkout", "-q", "-B", branch)
-    assert routing.choose(Project(repository)).route == "default"
 
 
 def test_sessions_of_this_project_are_found_newest_first(tmp_path: Path) -> None:

@@ -9,10 +9,7 @@ import pytest
 
 import ralf
 import storekit
-from ralf.project import Project
 from ralf.route.history import context_at
-from ralf.storage import journal
-from ralf.storage.journal import Record
 from storekit import context_of, kept_bytes, route_file, write_session
 
 
@@ -61,27 +58,6 @@ def test_a_line_of_the_list_says_what_the_context_says(made: Path, tmp_path: Pat
     assert listed(tmp_path / "p") == wanted
 
 
-@pytest.mark.ci
-@pytest.mark.parametrize(
-    "goal",
-    [
-        *("Go on", 'say "it"', "it's", "- x: y", "多", "a\\b", "true", "1.10", "#x", "{a}", ""),
-        *(
-            "two\nlines",
-            "a\n\nparagraph: x\n  deeper",
-            "first\n\n- a list\n- of two",
-            "x" * 1_900,
-            'both "it" and it\'s',
-        ),
-    ],
-)
-def test_the_list_reads_any_goal_as_the_context_does(tmp_path: Path, goal: str) -> None:
-    ralf.record_decision("tide", "Use SQLite", root=tmp_path)
-    ralf.api.change("tide", {"goal": goal, "active_work": {"work_status": "in_progress"}}, root=tmp_path)
-    assert ralf.get_context("tide", root=tmp_path).goal == goal
-    assert ralf.list_routes(root=tmp_path)[0].goal == goal
-
-
 # ---- earlier checkpoints ----
 
 
@@ -97,14 +73,3 @@ def test_the_context_at_a_checkpoint_is_what_it_was_then(tmp_path: Path) -> None
     for n, context in enumerate(was, start=1):
         assert context_at("tide", f"cp-{n:03d}", root=tmp_path) == context
         assert context_at("tide", str(n), root=tmp_path) == context
-
-
-# ---- what it costs ----
-
-
-def test_a_list_shows_what_a_writer_acknowledged_and_did_not_live_to_show(tmp_path: Path) -> None:
-    ralf.record_decision("tide", "Keep the levels", root=tmp_path)
-    project = Project(tmp_path)
-    head = project.store.head("routes/tide")
-    journal.append(project.store, "tide", Record(2, "decision", {"decision": {"decision": "b"}}), id="b", after=head)
-    assert [summary.revision for summary in ralf.list_routes(root=tmp_path)] == [2]

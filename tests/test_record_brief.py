@@ -14,7 +14,6 @@ from tests.talkkit import Session
 from ralf.brief.pieces import View
 from ralf.brief.record import composed
 from ralf.facts.state import State
-from ralf.model.entries import Item
 from ralf.model.handover import Carried, HandOver, Kept
 from ralf.talk.answer import carry
 from ralf.talk.handover_text import parse
@@ -53,16 +52,6 @@ def test_what_was_taken_back_into_the_input_field_is_never_the_last_message(form
     assert 'typed and taken back, not sent in this record: "drop it all"' in text
 
 
-def test_an_interrupted_order_does_not_look_carried_out():
-    session = Session().typed("commit this").mark("interrupted").typed("wait, the name is wrong: it is called Sync")
-    text = brief(session.said("Renamed."))
-    assert "(after interrupting)" in text
-    assert '08:01 (answer interrupted) "commit this"' in text
-    assert "interrupting" not in section(brief(session.typed("And now the docs of it, please.")), "The talk")
-    last = brief(Session().typed("commit this").mark("interrupted"))
-    assert "Interrupted by the person after 0 calls." in last
-
-
 def test_an_order_that_somebody_wrote_is_no_paste_however_long_it_is():
     rules = "\n".join(
         f"- keep the harbour {number} open, whatever the tide table says about it" for number in range(64)
@@ -72,17 +61,6 @@ def test_an_order_that_somebody_wrote_is_no_paste_however_long_it_is():
     )
     assert len(rules) > 4_000
     assert brief(session, 2_500).count("keep the harbour") > 40
-
-
-# ---- the state and what was done since ----
-
-
-def test_a_list_with_all_its_items_done_is_never_in_progress():
-    items = tuple(Item(str(n), f"Part {n}", "completed") for n in range(1, 4))
-    session = Session().typed("go").mark("todos", items=items).said("All three are done.").typed("what is a monad?")
-    text = brief(session.said("A monoid."))
-    assert "all 3 done" in text
-    assert "in progress" not in text and "step" not in section(text, "Next").lower()
 
 
 # ---- the talk ----
@@ -98,17 +76,6 @@ def test_the_talk_has_every_message_with_what_it_did_and_the_closing_words():
         "  did: edited src/a.py",
         "  → The parser is in place.",
     ]
-
-
-def test_a_brief_says_at_their_place_how_many_messages_are_missing():
-    session = Session()
-    for number in range(60):
-        session.typed(f"This is order number {number}, and it is about another part of the work.").said("ok " * 60)
-    text = brief(session, 700)
-    talk = section(text, "The talk")
-    hidden = int(re.search(r"- \((\d+) messages left out here\)", talk)[1])
-    assert hidden + len(re.findall(r"order number", talk)) == 59
-    assert f"Not here: {hidden} messages" in text
 
 
 LANGUAGES = {
@@ -150,16 +117,6 @@ def test_a_fresh_hand_over_leads_and_the_last_message_and_its_status_are_there_a
     text = composed(handing(session, "2026-03-10T00:00:00Z", OPEN), 330)[0]
     assert text.index("The parser is half done.") < text.index("> Now the docs.") < text.index("Being worked on")
     assert text.index("fetch the levels") < text.index("### The last message")
-
-
-def test_after_a_message_an_edit_or_a_check_the_record_leads_and_an_old_next_step_is_never_first():
-    session = Session().typed("begin with the parser, please, and tell me").said("one").typed("Now the docs.")
-    for later in (session.edited("src/a.py"), session.ran("pytest", checks=("pytest",))):
-        text = composed(handing(later, "2026-03-09T08:01:30Z", OPEN))[0]
-        assert (
-            text.index("> Now the docs.") < text.index("Is 1953 to be kept?") < text.index("The parser is half done.")
-        )
-        assert text.index("messages and") < text.index("Is 1953 to be kept?")
 
 
 # ---- the budget ----

@@ -24,10 +24,8 @@ from ralf.maintenance.renaming import rename_route
 from ralf.maintenance.repair import repair
 from ralf.maintenance.verify import verify
 from ralf.route import history
-from ralf.routing import Move
 from ralf.storage import journal
 from ralf.storage.filestore import FileStore
-from ralf.storage.journal import Record
 from storekit import Listing, journal_file, route_file, write_session
 
 pytestmark = pytest.mark.ci
@@ -91,18 +89,6 @@ def test_a_name_that_is_taken_refused_or_the_same_changes_nothing(made: Path) ->
         rename_route("none", "some", root=made)
     assert all(path.read_bytes() == content for path, content in kept.items())
     assert [one.new for one in routing.moves_of(projects.find(made))] == ["doors"]
-
-
-def test_a_route_that_holds_what_somebody_else_wrote_is_refused(
-    made: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """Under another name it would get this user's seal."""
-    path = route_file(made, "brought")
-    path.write_text(
-        "---\ncontext_checkpoint: {version: '1.0.0', route: brought}\ndecisions:\n- {id: DEC-001, decision: x}\n---\n"
-    )
-    with pytest.raises(UsageError, match="did not write"):
-        rename_route("brought", "mine", root=made)
 
 
 # ---- killed in the middle ----
@@ -190,22 +176,6 @@ def test_what_an_editor_saves_into_the_old_file_while_it_is_renamed_is_in_the_ro
 
 
 # ---- beside others, and against what a repository brings ----
-
-
-def test_records_of_another_store_move_no_route(made: Path) -> None:
-    """As a repository may bring them: they hide, redirect and delete nothing."""
-    whole, store = kept(made), projects.find(made).store.inner
-    for name, new in (("tide", "gates"), ("gates", "tide"), ("other", "tide")):
-        line = journal.line_of(Record(1, "move", Move(name, new, "rename-1")._asdict()))
-        store.append(f"moved/{name}", line, id="1", after=None)
-    assert sorted(names(made)) == ["gates", "tide"]
-    assert routing.moves_of(projects.find(made)) == []
-    assert renaming.unfinished(projects.find(made)) == []
-    with pytest.raises(RouteNotFound):
-        ralf.get_context("other", root=made)
-    ralf.record_decision("other", "Its own", root=made)
-    ralf.api.forget_route("other", root=made)
-    assert {path: content for path, content in kept(made).items() if "moved" not in path} == whole
 
 
 def kept(root: Path) -> dict[str, bytes]:

@@ -63,22 +63,6 @@ def test_a_commit_of_another_repository_does_not_count(command: str) -> None:
     assert ran(command, "[rows 64274e0f] x") == []
 
 
-# ---- tips ----
-
-
-@pytest.mark.parametrize(
-    ("command", "output", "tip"),
-    [
-        ("git log --oneline -3", "64274e0f (HEAD -> rows, origin/rows) Oil\n1111111 x", ("tip", "64274e0f", "Oil")),
-        ("git log --oneline | head -3", "64274e0f Oil", ("tip", "64274e0f", "Oil")),
-        ("git reset --hard abc", "HEAD is now at 64274e0f Oil", ("tip", "64274e0f", "Oil")),
-        ("git pull", "Updating 1111111..64274e0f\nFast-forward", ("tip", "64274e0f")),
-    ],
-)
-def test_the_newest_commit_is_told_where_git_shows_it(command: str, output: str, tip: tuple[str, ...]) -> None:
-    assert ran(command, output)[-1] == tip
-
-
 # ---- pushes and pull requests ----
 
 
@@ -115,19 +99,6 @@ def test_a_pull_request_is_what_was_done_to_it_and_none_that_was_looked_at(
 
 
 # ---- branch, status, merges ----
-
-
-@pytest.mark.parametrize(
-    ("command", "output", "branch"),
-    [
-        ("git checkout -b rows", "Switched to a new branch 'rows'", "rows"),
-        ("git status -sb", "## rows...origin/rows [ahead 1]\n M a.py", "rows"),
-        ("git status", "On branch rows\nnothing to commit, working tree clean", "rows"),
-        ("git checkout v1", "Note: switching to 'v1'.\nHEAD is now at 64274e0f x", "HEAD"),
-    ],
-)
-def test_the_branch_is_told_by_status_switch_and_checkout(command: str, output: str, branch: str) -> None:
-    assert ("branch", branch) in ran(command, output)
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 
 import ralf
-from ralf.errors import DamagedJournal
 from ralf.project import Project
-from ralf.storage import registry
 from storekit import cache_of, grow, write_session
 
 
@@ -77,29 +75,3 @@ def test_a_pipe_or_a_device_in_place_of_a_cache_is_as_good_as_none(
     assert ralf.get_context("r", root=tmp_path).checkpoint_count == 1
     assert ralf.record_decision("r", "Use SQLite", root=tmp_path).id
     assert ralf.checkpoint("r", tmp_path / "session.jsonl", root=tmp_path).checkpoints == ()
-
-
-@pytest.mark.parametrize("lay", [os.mkfifo, Path.mkdir], ids=["a pipe", "a folder"])
-def test_a_pipe_or_a_folder_in_place_of_a_journal_is_damage_and_hangs_nobody(
-    tmp_path: Path, lay: Callable[[Path], object]
-) -> None:
-    ralf.record_decision("r", "x", root=tmp_path)
-    for gone in ("journal/routes/r.jsonl", "routes/r.md"):
-        (store(tmp_path) / gone).unlink()
-    lay(store(tmp_path) / "journal" / "routes" / "r.jsonl")
-    for call in (ralf.get_context, lambda route, root: ralf.record_decision(route, "y", root=root)):
-        with pytest.raises(DamagedJournal):
-            call("r", root=tmp_path)
-
-
-def test_who_reads_makes_no_key(tmp_path: Path) -> None:
-    ralf.record_decision("r", "Go on", root=tmp_path)
-    file, key = store(tmp_path) / "routes" / "r.md", registry.path_of(tmp_path)
-    assert key is not None
-    old = file.read_bytes()
-    ralf.record_decision("r", "Stop", root=tmp_path)
-    file.write_bytes(old.replace(b"Go on", b"Go on and on"))  # by an editor that had the old one open
-    registry.update(tmp_path, redaction_key="")
-    before = key.read_bytes()
-    assert [one.decision for one in ralf.get_context("r", root=tmp_path).decisions] == ["Go on and on", "Stop"]
-    assert key.read_bytes() == before

@@ -18,7 +18,7 @@ from ralf.document import record as document
 from ralf.document.index import Index, with_index
 from ralf.document.rows import Rows
 from ralf.document.tree import to_tree
-from ralf.model import FORMAT_VERSION, RouteContext, Section
+from ralf.model import RouteContext, Section
 from ralf.route.edits import changes_of_edit, changes_of_foreign
 from ralf.route.family import RouteFamily, context_of
 from ralf.route.fold import apply, empty
@@ -178,36 +178,6 @@ def test_a_checkpoint_adds_an_entry_a_section_and_its_tokens() -> None:
 
 
 # ---- edits ----
-
-
-@given(contexts, contexts)
-@settings(quick, max_examples=examples(15))
-def test_a_hand_edit_applied_is_the_edited_file(base: RouteContext, theirs: RouteContext) -> None:
-    header = replace(base.context_checkpoint, revision=3, mark="", version=FORMAT_VERSION, decision_count=0)
-    base = replace(base, context_checkpoint=header, decisions=())
-    theirs = replace(theirs, context_checkpoint=header, decisions=())
-    changes = json.loads(json.dumps(changes_of_edit(base, theirs, base)))
-    taken = apply(base, Record(3, "edit", {"changes": changes}))
-    taken = replace(taken, context_checkpoint=replace(taken.context_checkpoint, mark=""))
-    noted = replace(theirs.active_work, by_hand=taken.active_work.by_hand)  # what of it is the person's is noted
-    whose = "human-edit" if base.goal != theirs.goal and base.goal_origin == theirs.goal_origin else theirs.goal_origin
-    handover = theirs.handover
-    if handover != base.handover:  # what of it is new is the person's
-        known = {entry.id: entry for entry in base.handover.kept}
-        kept = (one if known.get(one.id) == one else replace(one, author="file") for one in handover.kept)
-        handover = replace(handover, kept=tuple(kept))
-        if handover.last is not None and handover.last != base.handover.last:
-            handover = replace(handover, last=replace(handover.last, author="file", model=""))
-    assert _sorted(taken) == _sorted(replace(theirs, active_work=noted, goal_origin=whose, handover=handover))
-
-
-def _sorted(context: RouteContext) -> Any:
-    def order(tree: Any) -> Any:
-        if isinstance(tree, dict):
-            return {key: order(inner) for key, inner in tree.items()}
-        return sorted(map(order, tree), key=repr) if isinstance(tree, list) else tree
-
-    return order(to_tree(context))
 
 
 def test_an_edit_of_an_older_file_leaves_what_came_since() -> None:

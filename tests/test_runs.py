@@ -11,7 +11,6 @@ import handingkit
 import ralf
 from kit.git import git, repository
 from ralf import routing
-from ralf.project import Project
 from ralf_integrations.blackbox5 import client
 from storekit import kept_bytes
 
@@ -159,23 +158,6 @@ def test_a_new_run_hears_of_earlier_ones_even_killed_ones_and_counts_from_then_o
     assert ralf.get_context(ROUTE, root=root).active_work.attempts == 3
     assert begin(root, run(root, 3), "s-3b", monkeypatch).count("- attempt 3") == 2
     assert ralf.get_context(ROUTE, root=root).active_work.attempts == 3
-
-
-@pytest.mark.ci
-def test_a_prompt_that_holds_the_brief_brings_no_second_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ralf_integrations.blackbox5 import loop
-
-    root = tmp_path / "project"
-    handingkit.project(root)
-    take(root, run(root, 1, "PARTIAL", said="The loader still holds the lock."))
-    for number in (2, 3):
-        folder = run(root, number)
-        monkeypatch.setenv("RALF_RUN_DIR", str(folder))
-        printed = loop.start(Project(root), folder, ROUTE)
-        assert "The loader still holds the lock." in printed
-        assert handingkit.start(f"s-{number}", root) == ""
-        assert handingkit.prompt(f"s-{number}", root, f"# RALF\n\n{printed}") == ""
-        assert handingkit.prompt(f"s-{number}", root, "Go on.") == ""
 
 
 # ---- the command ----

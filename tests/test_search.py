@@ -10,24 +10,7 @@ import pytest
 
 import ralf
 from kit.no_index import IS_ON, KEPT
-from ralf.route.taking_back import revert
-from storekit import Listing, cache_of, small_disk, write_session
-
-SESSION = Path(__file__).parents[1] / "examples" / "session.jsonl"
-
-
-@pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("project")
-    ralf.checkpoint("tidepool", SESSION, root=root)
-    ralf.record_decision("other", "Use a queue of goroutines", rationale="back pressure comes for free", root=root)
-    return root
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize("query", ["Rust borrow checker lifetimes", "", "the of and", "?!", '" OR NEAR(', "décor 日本"])
-def test_nothing_relevant_gives_nothing(project: Path, query: str) -> None:
-    assert ralf.search(query, route="other", root=project) == []
+from storekit import cache_of, small_disk
 
 
 def test_an_identifier_is_found_whole_and_by_its_parts(tmp_path: Path) -> None:
@@ -43,55 +26,6 @@ def test_a_superseded_decision_stands_below_the_one_that_replaced_it(tmp_path: P
     ralf.record_decision("r", "Store sessions in Postgres", supersedes=old.id, root=tmp_path)
     hits = ralf.search("where to store sessions: Redis?", root=tmp_path)
     assert [(hit.id, hit.status) for hit in hits] == [("DEC-002", "active"), ("DEC-001", "superseded")]
-
-
-# ---- sessions of a few messages ----
-
-
-def told(root: Path, *messages: tuple[str, str], route: str = "r", name: str = "") -> Path:
-    """A project whose route has one session of these messages, each of a kind: user, assistant or printed."""
-    records: list[dict[str, object]] = []
-    for number, (kind, text) in enumerate(messages):
-        more = {
-            "sessionId": f"s-{name or route}",
-            "timestamp": f"2026-03-01T10:00:{number:02d}Z",
-            "uuid": f"{route}{number}",
-        }
-        if kind == "printed":
-            call = {"type": "tool_use", "id": f"c{number}", "name": "Bash", "input": {"command": "make it"}}
-            records.append({"type": "assistant", "message": {"role": "assistant", "content": [call]}, **more})
-            result = {"type": "tool_result", "tool_use_id": f"c{number}", "content": text}
-            more["uuid"] += "-result"
-            records.append({"type": "user", "message": {"role": "user", "content": [result]}, **more})
-        else:
-            content = text if kind == "user" else [{"type": "text", "text": text}]
-            records.append({"type": kind, "message": {"role": kind, "content": content}, **more})
-    path = root / f"{name or route}.jsonl"
-    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
-    ralf.checkpoint(route, path, root=root, summarizer=Listing())
-    return root
-
-
-REQUEST = ("user", "Please move the harbour's tide tables to the new service this week.")
-CHOICE = "We decided to use Postgres for the ledger instead of Redis, because two clerks write to it at once."
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize("query", ["ledger", "why is the crane late in the harbour?", "mooring pier berth quay tide"])
-def test_the_first_hits_are_the_same_however_many_are_asked_for(tmp_path: Path, query: str) -> None:
-    things = ("ledger", "crane", "mooring", "harbour", "quay", "pier", "tide table", "berth")
-    said = [
-        (
-            "assistant" if n % 3 else "user",
-            f"The {things[n % 8]} of {things[n * 5 % 7]} {n} is late, says the {things[n % 5]}.",
-        )
-        for n in range(120)
-    ]
-    told(tmp_path, REQUEST, *said, ("assistant", CHOICE), ("printed", "crane: the ledger of the quay"))
-    most = ralf.search(query, root=tmp_path, limit=100)
-    assert len(most) > 20
-    for limit in (1, 5, 10, 40):
-        assert ralf.search(query, root=tmp_path, limit=limit) == most[:limit]
 
 
 # ---- what later records do to earlier ones ----
@@ -165,28 +99,6 @@ def test_a_full_disk_costs_neither_an_answer_nor_the_index(tmp_path: Path) -> No
         if IS_ON:
             pytest.skip(KEPT)
         assert index.stat().st_ino == before
-
-
-@pytest.mark.ci
-def test_what_a_revert_took_back_says_so_until_it_is_brought_back(tmp_path: Path) -> None:
-    write_session(tmp_path / "session.jsonl", 4_000)
-    ralf.checkpoint("tide", tmp_path / "session.jsonl", root=tmp_path, segment_tokens=1_500)
-
-    def told() -> dict[str, set[str]]:
-        found: dict[str, set[str]] = {}
-        for number in range(9):
-            for hit in ralf.search(f"level part_{number} station pytest", root=tmp_path, limit=20):
-                found.setdefault(hit.id, set()).add(hit.status)
-        return {label: found[label] for label in ("cp-001", "cp-002", "cp-003")}
-
-    assert told() == {"cp-001": {""}, "cp-002": {""}, "cp-003": {""}}
-    revert("tide", "cp-001", root=tmp_path)
-    undone = {"cp-001": {""}, "cp-002": {"reverted"}, "cp-003": {"reverted"}}
-    assert told() == undone
-    (cache_of(tmp_path) / "index.db").unlink()
-    assert told() == undone
-    revert("tide", "cp-003", root=tmp_path)
-    assert told() == {"cp-001": {""}, "cp-002": {""}, "cp-003": {""}}
 
 
 @pytest.mark.ci

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -129,18 +128,3 @@ def test_a_segment_ends_early_only_for_a_person_s_turn_or_for_what_would_not_fit
 @pytest.mark.parametrize(("before", "expected"), [(90, [90, 15]), (100, [100, 15]), (89, [94, 10])])
 def test_a_person_s_turn_in_the_last_tenth_begins_the_next_segment(before: int, expected: list[int]) -> None:
     assert sizes(("assistant", before), ("user", 5), ("assistant", 10)) == expected
-
-
-def test_a_segment_ends_where_a_task_is_complete_behind_what_is_said_of_it_once_more_follows() -> None:
-    command = {"command": "ralf task done 'It works'"}
-
-    def marked(events: list[Event]) -> list[Event]:
-        return [replace(event, input=command) if event.call_id == "done" else event for event in events]
-
-    records: list[Any] = [("user", 5), ("call", 1, "done"), ("result", 2, "done"), ("assistant", 3), ("other", 0)]
-    assert [piece.tokens for piece in segments(marked(stream(*records)))] == [11]
-    more = marked(stream(*records, ("call", 20, "a"), ("result", 20, "a")))
-    assert [piece.tokens for piece in segments(more)] == [11, 40]
-    assert [piece.tokens for piece in segments(stream(*records, ("user", 20)))] == [31]
-    failed = [replace(event, failed=event.kind == "result") for event in more]
-    assert [piece.tokens for piece in segments(failed)] == [51]

@@ -73,16 +73,6 @@ def test_a_session_read_again_from_its_start_stands_where_the_second_reading_is(
     assert ingest_offset(project, ROUTE, "s") == expected
 
 
-def test_a_journal_that_was_made_anew_is_not_taken_for_the_old_one(project: Project, writer: Writer) -> None:
-    writer.take("s", 900)
-    writer.take("s", 1000)
-    ingest_offset(project, ROUTE, "s")
-    (project.folder / "journal" / "routes" / f"{ROUTE}.jsonl").unlink()
-    assert ingest_offset(project, ROUTE, "s") == IngestOffset("s")
-    expected = Writer(project).take("s", 100)
-    assert ingest_offset(project, ROUTE, "s") == expected
-
-
 @pytest.mark.parametrize(
     "source", [{"to_byte": value} for value in ("x", [1], -1, math.inf)] + [{"to_byte": 1, "to_line": None}]
 )

@@ -88,16 +88,6 @@ def test_what_a_command_commits_or_takes_back_is_no_longer_edited(command: str) 
 # ---- commits, pushes, pull requests ----
 
 
-def test_a_push_is_told_and_whether_the_newest_commit_came_after_it() -> None:
-    session = Session()
-    session.bash("git commit -m x && git push", f"{COMMITTED}\n   1..2")
-    assert standing(session).endswith("; last push 10:01")
-    assert upcoming(session) == []
-    session.bash("git commit -m y", "[rows 9999999] y")
-    assert standing(session).endswith("; last push 10:01, before that commit")
-    assert upcoming(session) == ["the newest commit not pushed"]
-
-
 def test_a_branch_has_its_own_commits_push_and_pull_request() -> None:
     session = Session()
     session.bash("git commit -m x", COMMITTED)
@@ -133,17 +123,3 @@ def test_a_command_that_failed_is_told_until_it_succeeds_and_none_that_only_look
     assert [step.object for step, _ in session.state.failed.values()] == ["./deploy.sh --now"]
     session.bash("cd . && ./deploy.sh")
     assert session.state.failed == {}
-
-
-# ---- to-dos ----
-
-
-def test_the_step_is_the_first_item_in_progress_else_the_first_open_one() -> None:
-    session = Session()
-    todos = [{"content": name} for name in ("Read", "Write", "Sail")]
-    session.tool("TodoWrite", {"todos": todos})
-    assert upcoming(session) == ["to-do #1 Read and 2 more open"]
-    session.tool("TodoWrite", {"todos": [todos[0], {**todos[1], "status": "in_progress"}, todos[2]]})
-    assert upcoming(session) == ["to-do #2 Write and 2 more open"]
-    brief, *_ = lines.todos(session.state)
-    assert brief.splitlines()[0] == "- to-do list (10:03): 0 of 3 done"

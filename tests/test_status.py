@@ -31,14 +31,6 @@ def test_an_interruption_with_nothing_after_it():
     assert (found.word, found.text) == ("interrupted", "Interrupted by the person after 1 call.")
 
 
-def test_an_interruption_by_a_refusal_names_the_call():
-    found = of(Session().typed("go").ran("git push", "refused").mark("interrupted", "for tool use"))
-    assert (
-        found.text
-        == "Interrupted by the person after 1 call (for tool use); the last one was refused: Bash `git push`."
-    )
-
-
 def test_a_call_without_a_result_is_being_worked_on():
     found = of(Session().typed("go").ran("ls").step("command", "Bash", "make test", ""))
     assert (found.word, found.text) == (
@@ -58,9 +50,3 @@ def test_an_open_question_waits_for_the_person_in_its_own_words(kind, tool, word
 def test_whatever_the_agent_said_last_is_its_answer_without_a_mark_that_its_turn_had_ended(words):
     found = of(Session().typed("go").ran("make").said(words))
     assert (found.word, "no mark that its turn had ended" in found.text) == ("answered", True)
-
-
-def test_work_without_closing_words_shows_the_last_call_and_what_it_wrote():
-    found = of(Session().typed("go").edited("a.py", added="def f():\n    return 1"))
-    assert found.text == "Being worked on: 1 call so far, no closing words yet. Last call: Edit a.py (ok)"
-    assert found.wrote == "added: def f():\n        return 1"

@@ -30,15 +30,6 @@ def test_the_same_command_means_the_same_in_claude_code_and_codex() -> None:
     assert [step.looks for step in codex.steps] == [False, False, True]
 
 
-def test_a_sub_agent_is_shown_by_the_end_of_its_report() -> None:
-    session = Session()
-    session.tool("Task", {"description": "Find harbours", "prompt": "…"}, "x" * 2_000 + "\nIn all: 12 harbours.")
-    [step] = session.steps
-    assert (step.kind, step.object) == ("agent", "Find harbours")
-    assert step.output.endswith("In all: 12 harbours.")
-    assert len(step.output) <= 1_200
-
-
 def test_a_question_is_told_with_its_options_and_a_plan_with_its_text() -> None:
     session = Session()
     asked = {"question": "Which zone?", "options": [{"label": "UTC"}, {"label": "local"}]}

@@ -6,7 +6,7 @@ import pytest
 from tests.talkkit import Session
 
 from ralf.model.entries import Message
-from ralf.talk.recording import Recording, record
+from ralf.talk.recording import record
 from ralf.transcripts.events import Event, Position
 
 
@@ -26,13 +26,6 @@ def test_a_message_has_its_id_its_place_and_what_it_answers():
     assert record([asked], "/p", "s1") == [
         Message("u1", "2026-03-09T08:04:00Z", "s1", 5, "answer", "UTC", "u0", about="Which time zone?")
     ]
-
-
-def test_what_a_subagent_says_is_no_part_of_the_talk():
-    recording = Recording("/p")
-    recording.take(event("assistant", "from the side", 1, agent="a1"))
-    recording.take(event("assistant", "from the agent", 2))
-    assert [entry.text for entry in recording.all()] == ["from the agent"]
 
 
 # ---- turns ----

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -85,15 +84,6 @@ def test_what_a_crash_leaves_behind_is_said_and_is_no_damage(project: Path, jour
     assert found(project) == []
 
 
-def test_an_edited_file_and_a_missing_cache_are_no_damage(project: Path) -> None:
-    path = route_file(project, "tide")
-    path.write_text(path.read_text().replace("Keep the levels in", "Keep all levels in"))
-    shutil.rmtree(context_of(project) / "cache")
-    assert found(project) == [("routes/tide.md", False)]
-    repair(root=project)
-    assert "Keep all levels in" in path.read_text()
-
-
 # ---- a journal ----
 
 
@@ -143,16 +133,6 @@ def test_of_a_damaged_archived_journal_what_can_be_read_goes_on(project: Path, c
 
 
 # ---- the file, the cache, the blobs ----
-
-
-def test_a_file_that_cannot_be_read_is_moved_aside_and_written_anew(project: Path) -> None:
-    path = route_file(project, "tide")
-    content = path.read_bytes()
-    path.write_bytes(content.replace(b"decisions:", b"decisions: ]["))
-    assert found(project) == [("routes/tide.md", True)]
-    repair(root=project)
-    assert path.read_bytes() == content
-    assert (context_of(project) / "routes/tide.md.damaged").read_bytes() != content
 
 
 def test_lost_evidence_is_damage_until_a_repair_records_it_dropped_evidence_is_not(project: Path, cli: Cli) -> None:

@@ -12,9 +12,7 @@ from ralf.maintenance.repair import repair
 from ralf.maintenance.verify import verify
 from ralf.model import FORMAT_VERSION
 from ralf.project import Project
-from ralf.route.fold import apply, empty
 from ralf.storage import journal
-from ralf.storage.journal import Entry, Record
 from storekit import Cli, journal_file, records_of, route_file
 
 ROUTE = "tide"
@@ -60,15 +58,6 @@ def test_a_record_of_a_later_format_is_passed_over_said_and_kept(project: Path, 
     assert journal_file(project, ROUTE).read_bytes().startswith(whole)
     assert f"{kind}/3" in cli("log", ROUTE).out
     assert cli("show", ROUTE).err
-
-
-def test_no_label_that_a_later_format_has_given_is_given_again() -> None:
-    chosen = '{"id":"DEC-007","words":["DEC-900"],"beside":{"text":"DEC-901","supersedes":"DEC-902"}}'
-    record = b'{"v":3,"revision":1,"kind":"decision","payload":{"chosen":[%s,"DEC-903"]}}' % chosen.encode()
-    context = apply(empty(ROUTE), journal.parsed(ROUTE, Entry("0-x", "a", record)))
-    context = apply(context, Record(2, "decision", {"decision": {"decision": "b"}}))
-    assert [item.id for item in context.decisions] == ["DEC-008"]
-    assert context.revision == 2
 
 
 def test_a_route_file_of_a_later_format_is_never_written(project: Path, cli: Cli) -> None:
