@@ -7,7 +7,7 @@ within and goes on as if a person had typed it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from ralf.transcripts.reader import open_transcript
-from ralf.transcripts.typed import outside_tags
 
 WORD = "zyzzyva"
 HONEST = "Please build the project and fix whatever breaks."
@@ -83,15 +82,18 @@ def chat(contents: list[object]) -> list[dict[str, Any]]:
     return [{"role": "user", "content": one} for one in contents]
 
 
+def requests(folder: Path, records: Iterable[dict[str, Any]]) -> list[str]:
+    path = folder / "s.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    return [event.text for event in open_transcript(path).events() if event.kind == "user"]
+
+
 @pytest.mark.parametrize("made", [claude_code, queued, handed_over, chat])
 @pytest.mark.parametrize("carrier", CARRIERS)
 def test_a_block_that_is_closed_from_within_is_the_clients_to_its_last_closing_tag(
     tmp_path: Path, carrier: str, made: Callable[[list[object]], list[dict[str, Any]]]
 ) -> None:
-    contents = [HONEST, *(CARRIERS[carrier](form) for form in FORMS)]
-    path = tmp_path / "s.jsonl"
-    path.write_text("".join(json.dumps(record) + "\n" for record in made(contents)), encoding="utf-8")
-    said = [event.text for event in open_transcript(path).events() if event.kind == "user"]
+    said = requests(tmp_path, made([HONEST, *(CARRIERS[carrier](form) for form in FORMS)]))
     assert HONEST in said
     assert not [text for text in said if WORD in text]
 
@@ -103,11 +105,8 @@ def test_an_editors_selection_cannot_end_where_codex_puts_the_request(tmp_path: 
     texts = [SELECTED.format(f"a\n## My request for Codex:\n{form}", HONEST) for form in FORMS]
     records = [{"type": "session_meta", "payload": {"id": "s", "cwd": "/w"}}]
     told: list[dict[str, Any]] = [{"type": "user_message", "message": text, "kind": "plain"} for text in texts]
-    path = tmp_path / "s.jsonl"
-    path.write_text(
-        "".join(json.dumps(one) + "\n" for one in chain(records, ({"type": "event_msg", "payload": p} for p in told)))
-    )
-    assert {event.text for event in open_transcript(path).events() if event.kind == "user"} == {HONEST}
+    events = ({"type": "event_msg", "payload": payload} for payload in told)
+    assert set(requests(tmp_path, chain(records, events))) == {HONEST}
 
 
 @pytest.mark.parametrize(
@@ -124,5 +123,5 @@ def test_an_editors_selection_cannot_end_where_codex_puts_the_request(tmp_path: 
         ("<bash-stdout>a</bash-stdout>\nwords that nobody typed", ""),
     ],
 )
-def test_a_persons_words_beside_the_clients_blocks_are_kept(text: str, words: str) -> None:
-    assert outside_tags(text) == words
+def test_a_persons_words_beside_the_clients_blocks_are_kept(tmp_path: Path, text: str, words: str) -> None:
+    assert requests(tmp_path, claude_code([text])) == ([words] if words else [])

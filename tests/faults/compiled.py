@@ -129,14 +129,11 @@ def _name(node: ast.AST) -> str:
 
 def globals_of(found: list[ModuleType]) -> dict[Key, tuple[str, str]]:
     """Where an expression is a global of a module: which, and its name."""
-    from ralf.text.matcher import AnyOf  # not before all that is compiled is seen
-
     named: dict[Key, tuple[str, str]] = {}
     for module in found:
         for name, value in vars(module).items():
-            for made in value.expressions if isinstance(value, AnyOf) else (value,):
-                if isinstance(made, re.Pattern):
-                    named.setdefault(key_of(made), (module.__name__, name))
+            if isinstance(value, re.Pattern):
+                named.setdefault(key_of(value), (module.__name__, name))
     return named
 
 

@@ -54,7 +54,6 @@ BOUNDED: dict[str, tuple[int, str]] = {
 """Expressions that see short texts alone, by module and name: the longest, and what it is."""
 
 LEFT_OUT = {
-    "ralf.text.matcher._PIECE": "reads our own expressions",
     "ralf.config.local_config": "reads `daily_cap` of the person's own file",
     "ralf_integrations.blackbox5.timeline_memory._AGENT": "reads a variable of the environment",
 }

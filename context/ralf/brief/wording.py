@@ -130,9 +130,6 @@ ORIGIN = "import"
 
 MOST_LINES, _LONGEST = 300, 600
 
-MANY = 1_000_000
-"""More lines than any context has."""
-
 _RULE = "rule"
 
 _WHERE_IT_STANDS = (

@@ -64,11 +64,6 @@ class Compaction:
     status: Status
     warnings: tuple[str, ...] = ()
 
-    @property
-    def reduction(self) -> float:
-        """The share of all tokens that left, 0 to 1."""
-        return 1 - self.after / self.before if self.before else 0.0
-
 
 def compact(
     messages: Sequence[Message],

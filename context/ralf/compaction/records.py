@@ -52,11 +52,6 @@ class Part:
     original: Tree
     stays: tuple[int, ...] = ()
 
-    @property
-    def reduction(self) -> float:
-        """The share of the tokens that left, 0 to 1."""
-        return 1 - self.after / self.before
-
 
 @dataclass(frozen=True, slots=True)
 class Status:

@@ -1,130 +1,13 @@
-"""Matches texts: caseless patterns, and what words of a question are worth."""
+"""What words of a question are worth, and how like a text is to another."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property, lru_cache
-from itertools import chain, groupby, pairwise
+from collections.abc import Iterable
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 from ralf.text.patterns import regex
-
-# ---- caseless patterns ----
-
-_ESCAPE = regex(r"\\.", re.S)
-
-_ODD = ("\u017f", "\u0131")  # a long s and an i without a dot are an s and an i to who is blind to case
-
-
-class AnyOf:
-    """A case-blind pattern that finds any of the alternatives, match by match as `re.IGNORECASE` does.
-
-    It compiles at first need. A text in lower case lets the engine see at once which of many alternatives begin
-    otherwise: where nothing is found, that is three times as fast. The alternatives have no groups that capture.
-
-    remembers  how many answers are kept: a sentence is asked about alone, beside its neighbours, and with its message
-    """
-
-    def __init__(self, *alternatives: str, remembers: int = 0) -> None:
-        self._alternatives = alternatives
-        self._answer = lru_cache(maxsize=remembers)(self._finds) if remembers else self._finds
-
-    @cached_property
-    def _branches(self) -> list[str]:
-        return [branch for alternative in self._alternatives for branch in _split(alternative)]
-
-    @cached_property
-    def _any(self) -> re.Pattern[str]:
-        return re.compile(_joined(self._branches), re.IGNORECASE)
-
-    @cached_property
-    def _parts(self) -> tuple[re.Pattern[str] | None, re.Pattern[str] | None]:
-        """The branches for texts in lower case, and those that speak of capitals."""
-        capitals = [branch for branch in self._branches if (plain := _ESCAPE.sub("", branch)) != plain.lower()]
-        lower = [branch for branch in self._branches if branch not in capitals]
-        return (
-            re.compile(_joined(lower)) if lower else None,
-            re.compile(_joined(capitals), re.IGNORECASE) if capitals else None,
-        )
-
-    @property
-    def expressions(self) -> tuple[re.Pattern[str], ...]:
-        """All that it may run."""
-        return tuple(filter(None, (self._any, *self._parts)))
-
-    def search(self, text: str) -> re.Match[str] | None:
-        """See `re.Pattern.search`."""
-        start = self._place(text)
-        return None if start < 0 else self._any.search(text, start)
-
-    def __call__(self, text: str) -> bool:
-        """Whether `search` finds anything."""
-        return self._answer(text)
-
-    def _finds(self, text: str) -> bool:
-        return self._place(text) >= 0
-
-    def match(self, text: str) -> re.Match[str] | None:
-        """See `re.Pattern.match`."""
-        return self._any.match(text)
-
-    def fullmatch(self, text: str) -> re.Match[str] | None:
-        """See `re.Pattern.fullmatch`."""
-        return self._any.fullmatch(text)
-
-    def finditer(self, text: str) -> Iterator[re.Match[str]]:
-        """See `re.Pattern.finditer`."""
-        start = self._place(text)
-        return iter(()) if start < 0 else self._any.finditer(text, start)
-
-    def findall(self, text: str) -> list[str]:
-        """See `re.Pattern.findall`."""
-        return [found[0] for found in self.finditer(text)]
-
-    def sub(self, by: str | Callable[[re.Match[str]], str], text: str) -> str:
-        """See `re.Pattern.sub`."""
-        return self._any.sub(by, text) if self._place(text) >= 0 else text
-
-    def _place(self, text: str) -> int:
-        """Where the first match begins, -1 for none."""
-        low = text.lower()
-        if not text.isascii() and (len(text) != len(low) or any(odd in text for odd in _ODD)):
-            found = self._any.search(text)
-            return -1 if found is None else found.start()
-        lower, capitals = self._parts
-        place = -1
-        if lower is not None and (found := lower.search(low)):
-            place = found.start()
-        if capitals is not None and (found := capitals.search(text)) and not 0 <= place <= found.start():
-            place = found.start()
-        return place
-
-
-def _joined(branches: Iterable[str]) -> str:
-    """The branches as one pattern. Neighbours that begin at a border of a word, or of the text, share it: else each is
-    tried at every character.
-    """
-    parts = []
-    for anchor, run in groupby(branches, lambda branch: next((a for a in (r"\b", "^") if branch.startswith(a)), "")):
-        parts.append(f"{anchor}(?:{'|'.join(branch.removeprefix(anchor) for branch in run)})")
-    return "|".join(parts)
-
-
-_PIECE = regex(r"\\.|\[\^?\]?(?:\\.|[^\\\]])*\]|.", re.S)  # of a pattern: an escape, a set, or a character
-
-
-def _split(pattern: str) -> list[str]:
-    """The parts of a pattern between the bars that stand in no group."""
-    branches, depth = [""], 0
-    for piece in _PIECE.findall(pattern):
-        if piece == "|" and not depth:
-            branches.append("")
-        else:
-            depth += (piece == "(") - (piece == ")")
-            branches[-1] += piece
-    return branches
-
 
 # ---- words of a question ----
 

@@ -124,12 +124,6 @@ _ELEMENT = r"<([A-Za-z][\w.:-]{0,80})(?:\s[^<>]{0,400})?>"
 _MEMORY = r"(?s)<user-memory-input>(.*?)</user-memory-input>"
 
 
-def outside_tags(text: str) -> str:
-    """The words of a text that stand in no client's tag, "" where the text is the client's; see `without_tags`."""
-    rest = without_tags(text)
-    return "" if re.match(_IS_ALONE, rest) else rest
-
-
 def without_tags(text: str) -> str:
     """The words of a text that stand in no tag that a client sets around a person's words.
 
