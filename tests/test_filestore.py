@@ -261,24 +261,6 @@ def test_a_folder_that_cannot_be_written_is_still_read(store: FileStore, tmp_pat
 # ---- links and strangers ----
 
 
-def test_a_journal_that_is_a_symbolic_link_is_neither_read_nor_written(
-    store: FileStore, journal: Path, tmp_path: Path
-) -> None:
-    filled(store, 2)
-    target = tmp_path / "elsewhere"
-    journal.rename(target)
-    journal.symlink_to(target)
-    before = target.read_bytes()
-    for ask in (
-        lambda: store.head(STREAM),
-        lambda: list(store.read(STREAM)),
-        lambda: store.append(STREAM, record(2), id="x", after=None),
-    ):
-        with pytest.raises(DamagedJournal, match="no regular file"):
-            ask()
-    assert target.read_bytes() == before
-
-
 # ---- blobs ----
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from collections.abc import Callable
@@ -18,9 +17,7 @@ from ralf.maintenance import ownership
 from ralf.maintenance.trust import accept_route
 from ralf.project import Project
 from ralf.route import filed
-from ralf.route.corrections import drop
-from ralf.route.taking_back import revert
-from ralf.route.write import RouteWriter, open_route
+from ralf.route.write import open_route
 from storekit import V100, context_of, grow, records_of, route_file, write_session
 
 
@@ -61,30 +58,14 @@ def rebuilt(root: Path) -> ralf.RouteContext:
     return ralf.get_context("tide", root=root)
 
 
-def _goal(context: ralf.RouteContext) -> bool:
-    return context.goal == "Carry the tables over, all of them"
-
-
-def _set_goal(root: Path) -> None:
-    edit(root, '\nbegan_as: "', '\ngoal: "Carry the tables over, all of them"\nbegan_as: "')
-
-
 def _said(words: str) -> Callable[[ralf.RouteContext], bool]:
     return lambda context: words in [decision.decision for decision in context.decisions]
 
 
 EDITS: dict[str, tuple[Callable[[Path], None], Callable[[ralf.RouteContext], bool]]] = {
-    "the goal": (_set_goal, _goal),
     "the reason of a decision": (
         lambda root: edit(root, "readers depend on them", "the archive needs them"),
         lambda context: "the archive needs them" in [d.rationale for d in context.decisions]),
-    "the status of a decision": (
-        lambda root: edit(root, 'rationale: "readers depend on them"\n    status: "active"',
-                          'rationale: "readers depend on them"\n    status: "reversed"'),
-        lambda context: [d.status for d in context.decisions if d.decision == "Keep the old columns"] == ["reversed"]),
-    "a section's text": (
-        lambda root: edit(root, "\n---\n\n*Kept", "\n- a line by hand\n\n---\n\n*Kept"),
-        lambda context: "- a line by hand" in context.history),
     "a key that ralf does not know": (
         lambda root: edit(root, "\nactive_work:", "\nreviewer: \"me --- # not a heading\"\nactive_work:"),
         lambda context: context.extra == {"reviewer": "me --- # not a heading"}),
@@ -145,49 +126,6 @@ def test_an_edit_whose_writer_died_before_it_wrote_the_file_is_taken_in_once(pro
     assert context.checkpoint_count == 3
 
 
-def dies_before_the_file_shows(work: Callable[[], object], revision: int) -> None:
-    """Do something in a process that is killed when it would make the file show this revision or a later one."""
-    child = os.fork()
-    if not child:
-        show = RouteWriter.render_file
-
-        def killed(self: RouteWriter) -> None:
-            if self.context.revision >= revision:
-                os._exit(9)
-            show(self)
-
-        RouteWriter.render_file = killed  # type: ignore[method-assign]
-        try:
-            work()
-        finally:
-            os._exit(1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize("undo", ["revert", "drop"])
-def test_an_edit_that_was_undone_before_any_file_showed_it_stays_undone(project: Path, undo: str) -> None:
-    edit(project, "Keep the old columns", "Keep the OLD columns")
-    edit(project, "\ndecisions:\n", '\ndecisions:\n  - {decision: "Number from zero"}\n')
-    before = len(records_of(project, "tide"))
-    dies_before_the_file_shows(lambda: ralf.record_decision("tide", "Go on", root=project), before + 1)
-    known = len(records_of(project, "tide"))
-    label = {item.decision: item.id for item in ralf.get_context("tide", root=project).decisions}["Number from zero"]
-    assert records_of(project, "tide")[before]["kind"] == "edit"
-
-    def undone() -> None:
-        if undo == "revert":
-            revert("tide", f"r{before}", root=project)
-        else:
-            drop("tide", label, root=project)
-
-    dies_before_the_file_shows(undone, known + 1)
-    ralf.record_decision("tide", "Carry on", root=project)
-    assert [record["kind"] for record in records_of(project, "tide")[known:]] == [undo, "decision"]
-    found = {item.decision: item.status for item in ralf.get_context("tide", root=project).decisions}
-    assert found.get("Number from zero") == (None if undo == "revert" else "dropped")
-
-
 LAYOUT: dict[str, tuple[str, str]] = {
     "blank lines, a comment and a heading above our part": (
         "\n<!-- ralf:brief ", "\n\n<!-- mine -->\n\n\n# Mine\n\n<!-- ralf:brief "),
@@ -195,9 +133,7 @@ LAYOUT: dict[str, tuple[str, str]] = {
         "\n### Checkpoint 1", "\n- a\n    - b\n\n\n  - c\n\n```\n## none\n\n\nx = 1\n```\n\n### Checkpoint 1"),
     "a heading of one's own between two checkpoints": (
         "\n### Checkpoint 1", "\n## What Ann says\n\nIt leaks.\n\n### Checkpoint 1"),
-    "notes below the sections": ("\n---\n\n*Kept", "\n## Notes\n\n\n* one\n* two\n\n---\n\n*Kept"),
     "text below the footer": ("at the next write.*\n", "at the next write.*\n\nMine:\n\n- below\n"),
-    "a comment above a key": ("\ndecisions:\n", "\n# ask Ann\n# before all: Bob\ndecisions:\n"),
 }  # fmt: skip
 
 

@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
 
-from examples import examples
 from ralf.text.cleaning import OWN_OUTPUT
-from ralf.transcripts.events import Event
+from ralf.transcripts.events import Event, Position
 from ralf.transcripts.reader import Transcript, open_transcript
 
 DECLINED = (
@@ -65,6 +63,30 @@ def read(folder: Path, *records: Mapping[str, object]) -> tuple[Transcript, list
 
 def requests(folder: Path, *records: Mapping[str, object]) -> list[str]:
     return [event.text for event in read(folder, *records)[1] if event.kind == "user"]
+
+
+def test_each_block_becomes_one_event_with_the_place_of_its_record(tmp_path: Path) -> None:
+    usage = {
+        "input_tokens": 1,
+        "cache_read_input_tokens": 20,
+        "cache_creation_input_tokens": 300,
+        "output_tokens": 4000,
+    }
+    thinking, text = {"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "I will"}
+    tool = {"type": "tool_use", "id": "t1", "name": "Edit", "input": {"a": "x", "n": 3, "b": {"l": ["y", True, None]}}}
+    transcript, events = read(tmp_path, assistant(thinking, text, tool, usage=usage), result("done"))
+    assert [(event.kind, event.text) for event in events] == [
+        ("thinking", "hm"),
+        ("assistant", "I will"),
+        ("call", "x\n3\ny"),
+        ("result", "done"),
+    ]
+    assert {(event.start.line, event.end.line) for event in events[:3]} == {(1, 2)}
+    assert {event.window for event in events[:3]} == {4321}
+    assert (events[0].cwd, events[3].cwd, events[3].timestamp) == ("/w/sub", "/w", "2026-01-01T00:00:00Z")
+    assert (events[2].tool, events[2].call_id, events[2].input["n"]) == ("Edit", "t1", 3)
+    assert (events[3].tool, events[3].call_id, events[3].exit_status) == ("Edit", "t1", None)
+    assert transcript.end == events[3].end == Position((tmp_path / "session.jsonl").stat().st_size, 3)
 
 
 @pytest.mark.parametrize(
@@ -174,62 +196,6 @@ def test_a_compaction_is_one_event_that_carries_its_summary_and_the_size_after_i
     assert [event.kind for event in events] == ["compaction", "user"]
     assert (events[0].text, events[0].window) == ("This session is being continued from", 2818)
     assert (events[0].start.line, events[0].end.line) == (1, 4)
-
-
-def test_a_last_line_waits_until_it_is_whole(tmp_path: Path) -> None:
-    path = tmp_path / "x.jsonl"
-    whole = jsonl(user("one"), user("two"))
-    for cut in range(len(jsonl(user("one"))), len(whole) + 1):
-        path.write_text(whole[:cut])
-        transcript = open_transcript(path)
-        texts = [event.text for event in transcript.events()]
-        at = transcript.end
-        path.write_text(whole + jsonl(user("three")))
-        later = list(transcript.events(at))
-        assert texts + [event.text for event in later] == ["one", "two", "three"]
-        assert later[-1].start.line == 2
-
-
-RECORDS = st.lists(
-    st.sampled_from(
-        [
-            user("a"),
-            user("b c"),
-            user("x", isMeta=True),
-            call("Bash", "t1", command="ls"),
-            call("Read", "t2", path="p"),
-            result("ok", "t1"),
-            result(DECLINED + SAID + "no", "t2", error=True),
-            assistant({"type": "text", "text": "said"}, usage={"input_tokens": 5}),
-            queued("a"),
-            queued("b"),
-            queued(None, "remove"),
-            queued(None, "dequeue"),
-            queued("a", "popAll"),
-            queued("<task-notification>done</task-notification>"),
-            user("<bash-input>ls</bash-input>"),
-            call("AskUserQuestion", "t3", questions=[{"question": "Which?", "options": [{"label": "A"}]}]),
-            result("", "t3", toolUseResult={"answers": {"Which?": "A"}, "questions": []}),
-            {"type": "system", "subtype": "turn_duration"},
-            {"type": "custom-title", "customTitle": "Pumps", "sessionId": "s1"},
-            BOUNDARY,
-            user("summary", isCompactSummary=True),
-            {"type": "progress", "data": {"type": "user"}},
-        ]
-    ),
-    max_size=12,
-)
-
-
-@pytest.mark.ci
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(300), deadline=None)
-@given(records=RECORDS)
-def test_two_passes_split_at_any_event_give_what_one_gives(tmp_path: Path, records: list[dict[str, Any]]) -> None:
-    transcript, events = read(tmp_path, *records)
-    for event in events:
-        assert list(transcript.events(event.end)) == [later for later in events if later.start.byte >= event.end.byte]
-    end = transcript.end
-    assert list(transcript.events(end)) == []
 
 
 # ---- sub-agents and background tasks ----

@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
 
 import ralf
 import rollouts as r
 import storekit
-from examples import examples
 from factskit import Extracted, extract
-from ralf.transcripts.events import START, Event, Position
+from ralf.transcripts.events import Event, Position
 from ralf.transcripts.reader import Transcript, open_transcript
 from rollouts import Record
 
@@ -274,73 +272,6 @@ def test_a_command_that_the_person_ran_is_told_once_with_what_it_printed(tmp_pat
 )
 def test_what_the_client_records_of_a_turn_is_a_mark(tmp_path: Path, record: Record, mark: Any) -> None:
     assert marks(tmp_path, r.typed("go"), record) == [mark]
-
-
-_TEXTS = st.sampled_from(["go on", "why?", "<b>bold</b> move", "# Title\nbody", "x" * 200, "héllo ✅", "No."])
-
-
-@st.composite
-def _moves(draw: st.DrawFn) -> list[Record]:
-    """A few records that belong together."""
-    text, id_ = draw(_TEXTS), f"call_{draw(st.integers(0, 9))}"
-    kind = draw(st.integers(0, 13))
-    if kind == 0:
-        return r.typed(text)
-    if kind == 1:
-        return r.typed_before(text)
-    if kind == 2:
-        return [r.injected("<environment_context>x</environment_context>"), r.handed(text)]
-    if kind == 3:
-        return [*r.agent(text), r.counted(draw(st.integers(1, 10**6)))]
-    if kind == 4:
-        ended = r.event(draw(st.sampled_from(["task_complete", "turn_aborted"])), reason="interrupted")
-        return [r.message("assistant", text), ended]
-    if kind == 5:
-        return [r.message("assistant", text), r.counted(9), r.compacted(text), r.counted(6_041)]
-    if kind == 10:
-        return [r.message("assistant", text)]
-    if kind == 11:
-        ran = r.event("exec_command_end", command=["sh", "-c", text], source="user_shell", aggregated_output="x")
-        return [ran, r.message("user", SHELL.replace("git status", text))]
-    if kind == 13:
-        texts = [{"type": "input_text", "text": part} for part in ("Script completed\nOutput:\n", text)]
-        script = r.custom("exec", "text(await tools.exec_command({cmd: 'make'}))", id_)
-        return [script, r.output(texts, id_, of="custom_tool_call_output")]
-    if kind == 12:
-        return [r.event("thread_rolled_back", num_turns=1), r.event("error", message=text)]
-    if kind == 6:
-        return [r.turn(draw(st.sampled_from(["/w", "/w/sub"]))), r.event("task_started", model_context_window=9)]
-    if kind == 7:
-        return [r.call("exec_command", {"cmd": text}, id_), r.ran(text, draw(st.integers(0, 2)), id_)]
-    if kind == 8:
-        running = f"Wall time: 1 seconds\nProcess running with session ID {draw(st.integers(1, 3))}\nOutput:\n{text}"
-        poll = r.call("write_stdin", {"session_id": draw(st.integers(1, 3))}, f"{id_}b")
-        return [r.call("exec_command", {"cmd": text}, id_), r.output(running, id_), poll, r.ran(text, 1, f"{id_}b")]
-    return [r.completed("CommandExecution", f"exec-{id_}", command=["a"], exit_code=1, aggregated_output=text)]
-
-
-@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(_moves(), max_size=12), st.data())
-def test_reading_in_pieces_tells_what_reading_at_once_tells(
-    tmp_path: Path, moves: list[list[Record]], data: st.DataObject
-) -> None:
-    whole = r.write(tmp_path / "whole.jsonl", r.meta(), *moves)
-    at_once = list(open_transcript(whole).events())
-    content = whole.read_bytes()
-    path, place, events = tmp_path / "growing.jsonl", START, []
-    ends = sorted(data.draw(st.lists(st.integers(0, len(content)), max_size=6)))
-    for end in [*(at for at in ends if content[at : at + 1] != b"\n"), len(content)]:
-        path.write_bytes(content[:end])
-        if end > 20:
-            transcript = open_transcript(whole)  # its head tells what it is from the first byte on
-            transcript.path = path
-            events += list(transcript.events(place))
-            place = transcript.end
-    assert events == at_once
-    if at_once:
-        event = data.draw(st.sampled_from(at_once))
-        rest = [later for later in at_once if later.start.byte >= event.end.byte]
-        assert list(open_transcript(whole).events(event.end)) == rest
 
 
 def test_a_rollout_becomes_a_checkpoint_once_and_all_of_it_is_found(tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
-"""Damaged and hostile logs of Gemini CLI and opencode: no traceback, linear time, and a count of what was not read."""
+"""Damaged and hostile logs of every client: no traceback, linear time, a count of what was not read, and the same in
+pieces as at once.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +17,8 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 import gemini_records as g
 import opencode_records as o
+import rollouts as r
+import test_transcripts_claude_code as c
 from clocks import in_line
 from examples import examples
 from ralf.errors import Damaged
@@ -35,15 +39,15 @@ class Format:
     """A client's format.
 
     records  of a session with all kinds of them
-    said     a message of the agent, with a number of its own
-    printed  the result of a call that printed a text
+    said     a message, with a number of its own
+    others   records that hold a text in other places
     """
 
     name: str
     write: Callable[..., Path]
     records: tuple[Record, ...]
     said: Callable[[int, str], Record]
-    printed: Callable[[str], Record]
+    others: Callable[[str], list[Record]]
 
 
 _ASKED = {"questions": [{"question": "Which datum?", "options": [{"label": "Chart", "description": "x"}]}]}
@@ -71,7 +75,7 @@ GEMINI = Format(
         g.said("Done", id_="g2"),
     ),
     lambda number, text: g.said(text, id_=f"n{number}"),
-    lambda text: g.said("", g.ran("cat", text), id_="p1"),
+    lambda text: [g.said("", g.ran("cat", text), id_="p1"), g.asked(text), g.asked(text, displayContent=text)],
 )
 OPENCODE = Format(
     "opencode",
@@ -94,9 +98,70 @@ OPENCODE = Format(
         {**o.DONE, "finish": "stop"},
     ),
     lambda number, text: {**o.SAID, "id": f"n{number}", "text": text},
-    lambda text: {**o.RESULT, "output": text},
+    lambda text: [{**o.RESULT, "output": text}, o.ASKED | {"text": text}],
 )
-each = pytest.mark.parametrize("made", [GEMINI, OPENCODE], ids=lambda made: str(made.name))
+
+
+def _written(path: Path, *records: Record) -> Path:
+    path.write_text(c.jsonl({"type": "mode", "mode": "normal", "sessionId": "s1"}, *records))
+    return path
+
+
+CLAUDE_CODE = Format(
+    "claude-code",
+    _written,
+    (
+        c.user("a"),
+        c.user("x", isMeta=True),
+        c.call("Bash", "t1", command="ls"),
+        c.result("ok", "t1", toolUseResult={"stdout": "ok", "interrupted": False}),
+        c.call("Read", "t2", path="p"),
+        c.result(c.DECLINED + c.SAID + "no", "t2", error=True),
+        c.assistant({"type": "text", "text": "said"}, usage={"input_tokens": 5}),
+        c.queued("a"),
+        c.queued("b"),
+        c.queued(None, "remove"),
+        c.queued(None, "dequeue"),
+        c.queued("<task-notification>done</task-notification>"),
+        c.user("<bash-input>ls</bash-input>"),
+        c.call("AskUserQuestion", "t3", questions=[{"question": "Which?", "options": [{"label": "A"}]}]),
+        c.result("", "t3", toolUseResult={"answers": {"Which?": "A"}, "questions": []}),
+        {"type": "custom-title", "customTitle": "Pumps", "sessionId": "s1"},
+        c.BOUNDARY,
+        c.user("summary", isCompactSummary=True),
+        {"type": "progress", "data": {"type": "user"}},
+    ),
+    lambda number, text: c.assistant({"type": "text", "text": text}, uuid=f"n{number}"),
+    lambda text: [c.result(text), c.user(text), c.queued(text)],
+)
+CODEX = Format(
+    "codex",
+    lambda path, *records: r.write(path, r.meta(), r.turn(), *records),
+    (
+        *r.typed("go on"),
+        *r.typed_before("why?"),
+        r.injected("<environment_context>x</environment_context>"),
+        r.handed("notes"),
+        *r.agent("I will"),
+        r.counted(9),
+        r.message("assistant", "We did one"),
+        r.compacted("We did one"),
+        r.event("exec_command_end", command=["sh", "-c", "ls"], source="user_shell", aggregated_output="x"),
+        r.custom("exec", "text(await tools.exec_command({cmd: 'make'}))", "call_9"),
+        r.output([{"type": "input_text", "text": "Script completed"}], "call_9", of="custom_tool_call_output"),
+        r.event("thread_rolled_back", num_turns=1),
+        r.call("exec_command", {"cmd": "make"}),
+        r.output("Wall time: 1 seconds\nProcess running with session ID 2\nOutput:\nx"),
+        r.call("write_stdin", {"session_id": 2}, "call_2"),
+        r.ran("done", 1, "call_2"),
+        r.completed("CommandExecution", "exec-1", command=["a"], exit_code=1, aggregated_output="x"),
+        r.event("turn_aborted", reason="interrupted"),
+    ),
+    lambda number, text: r.event("user_message", message=text, kind="plain", number=number),
+    lambda text: [r.ran(text), r.call("exec_command", {"cmd": text}), r.message("assistant", text)],
+)
+FORMATS = [CLAUDE_CODE, CODEX, GEMINI, OPENCODE]
+each = pytest.mark.parametrize("made", FORMATS, ids=lambda made: str(made.name))
 in_folder = settings(
     max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -180,14 +245,7 @@ def test_a_file_that_is_cut_anywhere_loses_its_last_record_and_no_more(tmp_path:
 def test_the_time_grows_with_the_size_and_no_faster(tmp_path: Path, made: Format, text: str) -> None:
     def seconds(times: int) -> float:
         pumped = text * times
-        records = [made.said(1, pumped), made.printed(pumped), made.records[0] | {"text": pumped}]
-        if made is GEMINI:
-            records += [
-                g.asked(pumped),
-                g.asked(pumped, displayContent=pumped),
-                g.said("", g.ran("ls", pumped, id_="q")),
-            ]
-        path = made.write(tmp_path / "s.jsonl", *records)
+        path = made.write(tmp_path / "s.jsonl", made.said(1, pumped), *made.others(pumped))
         began = time.process_time()
         read(path)
         return time.process_time() - began
@@ -215,6 +273,10 @@ def test_reading_in_pieces_tells_what_reading_at_once_tells(tmp_path: Path, made
             events += list(source.events(place))
             place = source.end
     assert events == at_once
+    if at_once:
+        event = data.draw(st.sampled_from(at_once))
+        rest = [later for later in at_once if later.start.byte >= event.end.byte]
+        assert list(open_transcript(whole).events(event.end)) == rest
 
 
 @pytest.mark.ci
