@@ -68,6 +68,27 @@ def test_nothing_is_forgotten_while_a_process_holds_a_run_that_has_the_words(tmp
     assert api.forget("route-1", text=WORDS, root=tmp_path).left == ()
 
 
+def test_contents_stand_in_no_brief_search_listing_message_or_cache(tmp_path: Path) -> None:
+    ralf.record_decision("route-1", "Use the mill", root=tmp_path)
+    with AgentRun("r", root=tmp_path, input=WORDS.encode()) as run:
+        run.save(WORDS.encode())
+        run.stream(WORDS.encode())
+        run.external("tool", WORDS.encode())
+        send_signal("r", "n", WORDS, root=tmp_path)
+        for act in (lambda: run.load(9), lambda: run.fetch("no"), lambda: run.once("k", lambda _: {WORDS})):
+            with pytest.raises(Exception, match="r") as raised:
+                act()
+            assert WORDS not in str(raised.value)
+        assert WORDS not in repr(run.wait_signal("n", 0))
+        run.complete(WORDS.encode())
+    assert not any("badger" in hit.text for hit in ralf.search(WORDS, root=tmp_path))
+    assert WORDS not in ralf.get_context("route-1", root=tmp_path).render()
+    assert WORDS not in repr(list_runs(root=tmp_path))
+    found = holding(tmp_path, WORDS)
+    assert all(".autonomous/context/journal/" in path for path in found)
+    assert api.verify(root=tmp_path).findings == ()
+
+
 # ---- a whole run ----
 
 

@@ -15,6 +15,7 @@ from ralf.agent import (
     AsyncAgentRun,
     Retry,
     get_run,
+    retry_run,
     run_agent,
     run_agent_async,
     send_signal,
@@ -66,6 +67,42 @@ def test_the_record_of_an_exception_has_its_type_and_place_and_not_its_text(
     assert "conversation" in caplog.text
 
 
+def test_a_dead_letter_is_opened_again_with_its_answers(tmp_path: Path) -> None:
+    calls, broken = [], True
+
+    def handler(run: AgentRun) -> None:
+        run.once("model", lambda key: calls.append(key))
+        if broken:
+            raise ValueError
+        run.complete()
+
+    assert run_agent(handler, "one", retry=QUICK, root=tmp_path).status == "dead"
+    broken = False
+    retry_run("one", root=tmp_path)
+    state = run_agent(handler, "one", retry=QUICK, root=tmp_path)
+    assert (state.status, state.attempt, len(calls)) == ("completed", 1, 1)
+
+
+def test_a_call_without_an_answer_ends_the_run_where_it_may_not_be_repeated(tmp_path: Path) -> None:
+    keys = []
+
+    def handler(run: AgentRun) -> None:
+        run.once("payment", lambda key: keys.append(key) or 1 / 0)
+
+    state = run_agent(handler, "one", retry=QUICK, unknown="stop", root=tmp_path)
+    assert (state.status, state.attempt, len(keys)) == ("dead", 2, 1)
+    assert "'payment'" in state.reason and keys[0] in state.reason
+    retry_run("one", root=tmp_path)
+    assert run_agent(handler, "one", retry=QUICK, unknown="stop", root=tmp_path).status == "dead"
+    retry_run("one", root=tmp_path)
+
+    def known(run: AgentRun) -> None:
+        run.complete(run.once("payment", lambda key: b"again", unknown=lambda key: b"paid" if key in keys else None))
+
+    assert run_agent(known, "one", root=tmp_path).status == "completed"
+    assert AgentRun("one", root=tmp_path).result() == b"paid"
+
+
 def test_an_interrupt_releases_the_claim_and_counts_no_attempt(tmp_path: Path) -> None:
     def handler(run: AgentRun) -> None:
         raise KeyboardInterrupt
@@ -74,6 +111,17 @@ def test_an_interrupt_releases_the_claim_and_counts_no_attempt(tmp_path: Path) -
         run_agent(handler, "one", root=tmp_path)
     state = get_run("one", root=tmp_path)
     assert (state.status, state.attempt) == ("waiting", 1)
+
+
+def test_no_more_iterations_begin_than_are_allowed(tmp_path: Path) -> None:
+    seen = []
+
+    def handler(run: AgentRun) -> None:
+        seen.append(run.iteration)
+        run.continue_with()
+
+    state = run_agent(handler, "one", max_iterations=3, root=tmp_path)
+    assert (seen, state.status, "max_iterations" in state.reason) == ([1, 2, 3], "dead", True)
 
 
 # ---- waiting ----

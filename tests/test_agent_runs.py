@@ -120,3 +120,13 @@ def test_a_delay_goes_on_in_another_process_when_its_time_has_come(tmp_path: Pat
 def test_delays_grow_as_their_kind_says_up_to_the_maximum(retry: Retry, delays: list[float]) -> None:
     assert [retry.delay(attempt) for attempt in range(1, 6)] == delays
     assert retry.delay(100_000) == max(delays)
+
+
+def test_a_reason_is_one_line_without_secrets(tmp_path: Path) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    with AgentRun("r", root=tmp_path) as run:
+        run.fail_for_good(f"bad\ntoken: {secret} " + "x" * 5_000)
+        reason = run.state().reason
+    assert "\n" not in reason
+    assert secret not in reason
+    assert len(reason) <= 500

@@ -16,6 +16,7 @@ import pytest
 import ralf
 from ralf import project as projects
 from ralf.config import Config
+from ralf.errors import Damaged
 from ralf.maintenance.evidence import drop_evidence
 from ralf.maintenance.verify import verify
 from ralf.route import history
@@ -181,6 +182,16 @@ def test_evidence_goes_by_age_but_for_that_of_each_newest_checkpoint(project: Pa
     assert list(blobs(project)) == digests(project)[-1:]
     assert ralf.why("tide", "cp-001", root=project).evidence == "pruned"
     assert not verify(root=project).damaged
+
+
+def test_a_journal_that_cannot_be_read_keeps_all_evidence(project: Path) -> None:
+    make_old(project)
+    path = journal_file(project, "moon-0")
+    path.write_bytes(path.read_bytes().replace(b'"kind"', b'"kinb"', 1))
+    before = blobs(project)
+    with pytest.raises(Damaged):
+        drop_evidence("1d", remove=True, root=project)
+    assert blobs(project) == before
 
 
 def test_only_a_person_at_a_terminal_drops_evidence(project: Path, cli: Cli) -> None:

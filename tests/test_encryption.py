@@ -115,6 +115,20 @@ def test_a_record_that_somebody_changed_swapped_or_added_is_damage_after_those_b
     assert len(list(store.read(TWO))) == 3
 
 
+def test_a_record_that_was_replaced_and_is_put_there_again_is_damage(store: NatsStore) -> None:
+    def second(log: Log) -> Message:
+        newest = log.last(f"{log.root}.s.runs.one.main")
+        return log.span(newest.subject, 1, newest.seq)[1]
+
+    old = on(store, second)
+    assert store._restarted(ONE, store._head(ONE).seq, ())  # a drop that broke off before it erased anything
+    head = store.append(ONE, b'{"n":7}', id="id-7", after=None)
+    store.append(ONE, b'{"n":8}', id="id-8", after=head)
+    put_last(store, ONE, lambda *_: old)
+    with pytest.raises(DamagedJournal):
+        list(store.read(ONE))
+
+
 # ---- keys ----
 
 
@@ -137,3 +151,17 @@ def test_a_store_with_another_key_neither_reads_nor_adds_anything(servers: natsk
     assert not wrong.has_blob(digest)
     link.close()
     assert len(list(store.read(ONE))) == 3
+
+
+@pytest.mark.ci
+def test_a_stream_of_the_server_that_is_not_encrypted_is_refused(servers: natskit.Servers, tmp_path: Path) -> None:
+    store = servers(tmp_path)
+
+    def without_key(log: Log) -> None:
+        config = {"name": log.name, "subjects": [f"{log.root}.>"], "storage": "file", "allow_direct": True}
+        log._repeated(lambda client: client.jetstream().add_stream(**config))
+
+    on(store, without_key)
+    with pytest.raises(UsageError) as refused:
+        store.append(ONE, b"{}", id="x", after=None)
+    assert "nats_project" in refused.value.hint

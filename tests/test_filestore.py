@@ -278,6 +278,19 @@ harmed = pytest.mark.parametrize(
     ],
     ids=["empty", "torn", "rubbish", "another"],
 )
+
+
+@harmed
+def test_putting_a_damaged_blob_again_mends_it(
+    store: FileStore, tmp_path: Path, harm: Callable[[bytes], bytes]
+) -> None:
+    digest = store.put_blob([b"words"])
+    path = blob_of(tmp_path, digest)
+    path.write_bytes(harm(path.read_bytes()))
+    store.put_blob([b"words"])
+    assert store.open_blob(digest).read() == b"words"
+
+
 """What can have become of a blob's file."""
 
 
@@ -291,6 +304,15 @@ def test_a_blob_that_is_not_what_was_put_is_damaged(
     with pytest.raises(DamagedBlob) as error:
         store.open_blob(digest)
     assert str(error.value).startswith(str(path))
+
+
+def test_a_blob_that_is_there_is_durable_whoever_put_it(store: FileStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its writer may have died between the rename and the fsync of the folder."""
+    store.put_blob([b"text"])
+    synced: list[str] = []
+    monkeypatch.setattr(durable, "sync_folder", lambda folder: synced.append(Path(folder).name))
+    digest = store.put_blob([b"text"])
+    assert synced[:2] == [digest[:2], "blobs"]
 
 
 @pytest.mark.parametrize("died", [True, False])

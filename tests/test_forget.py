@@ -17,6 +17,7 @@ from kit.claude_log import ClaudeLog
 from ralf import project as projects, routing
 from ralf.checkpointing.section import Extractive, Segment, Summary
 from ralf.document import judging
+from ralf.errors import UsageError
 from ralf.maintenance.forget import _Forgetting, forget
 from ralf.maintenance.purge import Wording, remains
 from ralf.route import fold
@@ -109,6 +110,19 @@ def test_a_forgotten_decision_that_a_summariser_lists_again_does_not_come_back(r
     (root / "again.jsonl").write_text(again, encoding="utf-8")
     ralf.checkpoint(ROUTE, root / "again.jsonl", root=root, summarizer=storekit.Listing())
     assert text not in [item.decision for item in ralf.get_context(ROUTE, root=root).decisions]
+
+
+def test_evidence_that_another_route_needs_stays_without_the_words(root: Path) -> None:
+    forget("other", "cp-001", root=root)
+    assert ralf.why(ROUTE, "cp-001", root=root).evidence == "kept"
+    (tide,) = [record for record in records(root) if record.kind == "checkpoint"]
+    assert tide.purged
+
+
+@pytest.mark.parametrize("text", ["", " ", "abc", "a b c", "****----"])
+def test_a_text_that_stands_everywhere_is_refused(root: Path, text: str) -> None:
+    with pytest.raises(UsageError, match="at least 4 letters"):
+        forget(ROUTE, text=text, root=root)
 
 
 # ---- again, and what is not there ----

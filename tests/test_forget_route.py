@@ -61,6 +61,19 @@ def test_nothing_of_it_is_left(root: Path) -> None:
         forget_route("tide", root=root)
 
 
+def test_what_lies_beside_the_file_of_a_route_whose_name_begins_alike_stays(root: Path) -> None:
+    other = projects.find(root).routes / ".ralf-tide.md-old.md-0123456789ab-0123456789ab.old"
+    other.write_text("a save that nobody has taken in")
+    forget_route("tide", root=root)
+    assert other.exists()
+
+
+def test_evidence_that_another_route_needs_stays(root: Path) -> None:
+    ralf.checkpoint("other", root / "session.jsonl", root=root)
+    assert forget_route("tide", root=root).blobs == 0
+    assert ralf.why("other", "cp-001", root=root).evidence == "kept"
+
+
 @pytest.mark.ci
 @pytest.mark.parametrize("what", ["the journal", "an archived journal", "the file", "a blob"])
 def test_what_a_repair_kept_of_it_goes_too(root: Path, what: str) -> None:

@@ -46,6 +46,14 @@ def test_a_file_that_others_may_touch_is_refused_with_what_to_type(tmp_path: Pat
     assert caught.value.hint == f"chmod 600 {path}"
 
 
+def test_a_link_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    target = write(tmp_path / "there", "summarizer: claude\n")
+    (tmp_path / "config.local.yaml").symlink_to(target)
+    with pytest.raises(UsageError, match="symbolic link"):
+        local_config.load_local_config(tmp_path / "config.local.yaml")
+
+
 RUNS = "summarizer: command\ncommand: [touch, /tmp/owned]\n"
 
 

@@ -18,6 +18,9 @@ from ralf.memory.writing import path_of
 from ralf.project import Project, find
 from ralf.text.cleaning import outside
 
+SECRET = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
+
+
 WORDS = "the harbour master of Lindholm keeps the key"
 
 
@@ -85,6 +88,15 @@ def test_a_file_that_is_edited_by_hand_keeps_every_field_and_section(project: Pr
         assert (first.text, second.text, new.text, new.extra) == (WORDS, "too", "A new fact", {"colour": "blue"})
         assert (new.id, new.origin) == ("fact-3", "file")
         assert read.notes == {"My own": "Anything at all.", "": "Below the last line."}
+
+
+def test_a_secret_that_a_person_writes_into_the_file_is_redacted_by_the_next_write(project: Project) -> None:
+    path = path_of(project, "main")
+    path.write_text(path.read_text().replace("] two", f"] two {SECRET}"))
+    assert SECRET not in repr(writing.load(project, "main"))
+    written(project)
+    for one in project.folder.rglob("*"):
+        assert not one.is_file() or SECRET.encode() not in one.read_bytes(), one
 
 
 def test_a_file_that_git_brought_is_foreign_until_it_is_accepted(project: Project) -> None:

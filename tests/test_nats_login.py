@@ -204,6 +204,12 @@ def test_a_process_that_goes_on_without_us_has_the_login_where_no_list_of_proces
         assert not [text for text in seen if PASSWORD in text or "RALF_NATS" in text]
 
 
+def test_programs_that_ralf_runs_have_no_login(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RALF_NATS_USER", "RALF_NATS_PASSWORD", "RALF_NATS_CREDS"):
+        monkeypatch.setenv(name, "hunter2")
+    assert "hunter2" not in [*environment.of_a_model().values(), *environment.of_a_summarizer(["MY_KEY"]).values()]
+
+
 @pytest.mark.parametrize(
     "line",
     [

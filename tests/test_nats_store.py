@@ -15,7 +15,7 @@ import natskit
 import ralf
 import storekit
 from natskit import on
-from ralf.errors import Busy, Conflict, UnknownToken, UsageError
+from ralf.errors import Busy, Conflict, DamagedJournal, UnknownToken, UsageError
 from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf.storage import registry
@@ -24,6 +24,7 @@ from storekit import context_of
 pytestmark = pytest.mark.skipif(bool(natskit.absent()), reason=natskit.absent() or "-")
 
 if not natskit.absent():
+    from ralf_integrations.stores import nats_link
     from ralf_integrations.stores.nats_link import Address, Link
     from ralf_integrations.stores.nats_log import Log
     from ralf_integrations.stores.nats_store import NatsStore
@@ -87,6 +88,16 @@ def test_a_wrong_password_is_told_without_it(tmp_path: Path) -> None:
         guarded.stop()
 
 
+def test_a_server_that_can_lose_records_is_refused(
+    servers: natskit.Servers, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(nats_link, "OLDEST", (99, 0, 0))
+    link = Link(servers.address)
+    with pytest.raises(UsageError, match=r"can lose acknowledged records.*"):
+        NatsStore(servers.address, "p", replicas=1, link=link, key=natskit.KEY).head(STREAM)
+    link.close()
+
+
 @pytest.mark.parametrize("setting", [{"max_age": 1000}, {"max_msgs": 100}, {"storage": "memory"}])
 def test_a_stream_that_would_lose_records_is_refused(store: NatsStore, setting: dict[str, object]) -> None:
     def made(log: Log) -> None:
@@ -116,6 +127,15 @@ def test_without_a_server_it_is_busy_and_goes_on_when_there_is_one_again(servers
     assert [entry.id for entry in patient.read(STREAM)] == ["id-0", "id-1", "x"]
     assert patient.head(STREAM) == token
     link.close()
+
+
+def test_a_record_that_the_server_has_lost_is_noticed_after_those_before_it(store: NatsStore) -> None:
+    tokens = filled(store, 5)
+    on(store, lambda log: log.delete(int(tokens[2].split(".")[0])))
+    found: list[str] = []
+    with pytest.raises(DamagedJournal, match="the record 3 is missing"):
+        found.extend(entry.token for entry in store.read(STREAM))
+    assert found == tokens[:2]
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # of a process with threads, which is the point

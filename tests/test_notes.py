@@ -49,6 +49,17 @@ def test_of_a_document_that_was_rewritten_only_what_is_new_is_taken(tmp_path: Pa
     assert len(ralf.get_context(ROUTE, root=tmp_path).decisions) == 1
 
 
+def test_secrets_give_way_in_the_text_of_a_note_and_in_its_fields(tmp_path: Path) -> None:
+    planted = "ghp_Zx8Qw7Er6Ty5Ui4Op3As2Df1Gh0Jk9Lz8Xc7"
+    fields = {"rationale": f"the token {planted} works", "password": "correct-horse-9-battery"}
+    _take(tmp_path, _decided(f"## D-9: Keep WAL mode\nthe token {planted} works", **fields))
+    kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert planted.encode() not in kept
+    assert b"correct-horse-9-battery" not in kept
+    decision = ralf.get_context(ROUTE, root=tmp_path).decisions[0]
+    assert "[REDACTED:" in decision.rationale
+
+
 def test_a_document_sets_no_labels_links_or_pins_and_wrong_types_are_left_out(tmp_path: Path) -> None:
     ours = {"id": "DEC-900", "pinned": True, "supersedes": "DEC-001", "source": {"session": "x"}, "status": "APPROVED"}
     odd = {"rationale": {"a": 1}, "alternatives": ["one", {"two": 2}], "origin": "root", "kind": "law"}

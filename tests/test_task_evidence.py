@@ -13,6 +13,8 @@ import pytest
 
 import storekit
 from ralf import model
+from ralf.config import local_config
+from ralf.errors import UsageError
 from ralf.maintenance import ownership
 from ralf.model import ActiveWork, CommandFact, Facts, PathFact, RouteContext, WorkingTree
 from ralf.project import Project
@@ -87,6 +89,17 @@ def test_a_command_runs_only_if_this_machine_allows_it(project: Project) -> None
     assert (project.root / "ran").exists()
 
 
+def test_a_file_that_is_not_as_the_user_allowed_it_allows_nothing_and_the_evidence_says_why(project: Project) -> None:
+    allow(project)
+    path = project.local_config_file
+    path.write_text("verify_commands: true # and more\n")
+    with pytest.raises(UsageError, match="nothing in it is run"):
+        local_config.local_config_of(project)
+    found = verify(project, Task("TASK-1", verify="touch ran"), None)
+    assert found is not None and found.state == "claimed" and "is not as you allowed it" in found.output
+    assert not (project.root / "ran").exists()
+
+
 @pytest.mark.parametrize(
     ("command", "state", "status"),
     [
@@ -117,6 +130,14 @@ def test_a_command_runs_in_the_project_without_our_variables_and_without_keys(
     found = verify(project, Task("TASK-1", verify=told), None)
     assert found is not None
     assert found.output.split() == [str(project.root), "TIDE_HOST", "TIDE_KEPT_TOKEN"]
+
+
+def test_no_secret_of_the_output_or_of_the_command_is_kept(project: Project) -> None:
+    allow(project)
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    found = verify(project, Task("TASK-1", verify=f"echo token {secret}"), None)
+    assert found is not None and secret not in found.output + found.command
+    assert "[REDACTED:" in found.output and "[REDACTED:" in found.command
 
 
 @pytest.mark.ci

@@ -105,3 +105,13 @@ def test_an_agent_that_goes_on_with_the_next_task_reports_on_that_one_without_a_
     monkeypatch.setenv("RALF_AGENT", "another")
     with pytest.raises(StaleLease):
         claims.progress("Half", root=tmp_path)
+
+
+def test_secrets_reach_neither_stream_nor_file(tmp_path: Path) -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    editing.add(f"Use {secret}", text=f"token: {secret}", root=tmp_path)
+    claims.claim(by="me", root=tmp_path)
+    claims.progress(f"with {secret}", by="me", root=tmp_path)
+    claims.done(f"used {secret}", by="me", root=tmp_path)
+    held = [path for path in tmp_path.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
+    assert held == []

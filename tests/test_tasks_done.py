@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import ralf
 from ralf.maintenance import ownership
 from ralf.tasks import claims, editing, store
 from ralf.tasks.model import Evidence
@@ -31,6 +32,17 @@ def test_a_command_runs_without_the_lock(root: Path) -> None:
     assert thread.is_alive()
     thread.join()
     assert store.get("Slow", root=root).task.status == "completed"
+
+
+def test_a_stale_holders_command_does_not_run(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    allow(root)
+    editing.add("One", verify="touch ran", root=root)
+    state = claims.claim(by="a", root=root)
+    assert state.claim is not None
+    claims.release(by="a", root=root)
+    with pytest.raises(ralf.errors.StaleLease):
+        claims.done("Late", lease=state.claim.lease(state.task.id), root=root)
+    assert not (root / "ran").exists()
 
 
 def test_evidence_that_is_recorded_later_counts(root: Path) -> None:

@@ -70,6 +70,16 @@ def test_a_save_into_what_the_last_write_displaced_is_merged_and_nothing_is_take
     assert {"Begin", "late", "Go on", "saved"} <= set(task.text.split("\n"))
 
 
+def test_a_save_that_cannot_be_merged_is_kept_beside_the_file_and_said(root: Path) -> None:
+    path = of(editing.add("One", id="TASK-one", text="Begin", root=root))
+    editing.edit("One", priority=7, root=root)
+    (root / ".autonomous/context/prev/tasks/TASK-one.md").write_text("---\nid: [\n---\n")
+    (warning,) = editing.add("Two", root=root).warnings
+    (kept,) = path.parent.glob("*.displaced-*")
+    assert str(kept) in warning and kept.read_text() == "---\nid: [\n---\n"
+    assert editing.add("Three", root=root).warnings == ()
+
+
 @pytest.mark.ci
 @pytest.mark.parametrize("left", [None, b"", b"---\nid: \0\0\0\0"])
 def test_what_a_loss_of_power_has_taken_of_files_is_made_anew_by_the_records(

@@ -15,6 +15,7 @@ from kit.git import commit, git, repository
 from ralf.errors import NothingReady, UsageError
 from ralf.maintenance import ownership
 from ralf.tasks import claims, editing, store, writing
+from ralf.tasks.refresh import refresh
 from taskskit import accept_tasks, opted_in, without_index
 
 FORK = multiprocessing.get_context("fork")
@@ -129,6 +130,20 @@ def test_a_plan_of_very_many_chains_takes_time_by_its_size_alone(root: Path, mor
     took = time.process_time() - begun
     assert took < 15 or took < 15 * slower(time.process_time)  # by its square it took minutes
     assert len(found.warnings) == bool(more)
+
+
+def test_the_tasks_of_a_folder_that_cannot_be_read_are_not_taken_for_gone(root: Path) -> None:
+    path = editing.add("One", root=root).path
+    assert path is not None
+    path.parent.chmod(0)
+    try:
+        with storekit.as_modes_say():
+            for look in (store.list_tasks, claims.claim, refresh):
+                with pytest.raises(PermissionError, match="active"):
+                    look(root=root)
+    finally:
+        path.parent.chmod(0o755)
+    assert [one.task.title for one in store.list_tasks(root=root).tasks] == ["One"]
 
 
 @pytest.mark.ci

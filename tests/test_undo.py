@@ -10,6 +10,7 @@ import pytest
 import ralf
 from ralf import project as projects
 from ralf.document.tree import to_tree
+from ralf.errors import Busy
 from ralf.maintenance.verify import verify
 from ralf.route import history
 from ralf.route.taking_back import undo
@@ -28,6 +29,14 @@ def in_force(root: Path) -> list[str]:
 def content(root: Path) -> object:
     tree = to_tree(history.at_present(projects.find(root), ROUTE))
     return {key: value for key, value in tree.items() if key not in ("context_checkpoint", "folded")}
+
+
+def test_a_write_that_a_later_one_built_on_is_not_taken_back(tmp_path: Path) -> None:
+    decide(tmp_path, "One")
+    decide(tmp_path, "Two", supersedes="DEC-001")
+    with pytest.raises(Busy, match="was changed after r1"):
+        undo(ROUTE, 1, root=tmp_path)
+    assert in_force(tmp_path) == ["Two"]
 
 
 @pytest.mark.ci

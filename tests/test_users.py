@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 import ralf
+from ralf import environment
 from ralf.errors import OtherOwner
 from ralf.maintenance.verify import verify
+from ralf.storage import registry
 from storekit import context_of, kept_bytes, process, write_session
 
 OTHER = 65_534
@@ -68,6 +70,22 @@ def test_a_store_of_another_user_above_the_working_directory_is_refused(
     shutil.rmtree(context_of(project))  # an empty `.autonomous` in a folder where anybody may make one
     with pytest.raises(OtherOwner):
         ralf.record_decision("tide", "Go on")
+
+
+def test_for_root_the_user_who_runs_sudo_counts_and_for_another_user_none(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give(project)
+    monkeypatch.setenv("SUDO_UID", str(OTHER))
+    assert ralf.list_routes(root=project)
+    for said in ("1234", "", "-1", "65534x", "\u0661", "9" * 30):
+        monkeypatch.setenv("SUDO_UID", said)
+        with pytest.raises(OtherOwner):
+            ralf.list_routes(root=project)
+    monkeypatch.setenv("SUDO_UID", "0")
+    monkeypatch.setattr(os, "geteuid", lambda: OTHER)
+    assert registry.own_ids() == {OTHER}
+    assert environment.sudo_user() == 0
 
 
 # ---- commands and hooks ----

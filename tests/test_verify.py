@@ -132,6 +132,35 @@ def test_of_a_damaged_archived_journal_what_can_be_read_goes_on(project: Path, c
     assert kept_aside(project) == whole[:-cut]
 
 
+def test_a_file_that_cannot_be_read_is_moved_aside_and_written_anew(project: Path) -> None:
+    path = route_file(project, "tide")
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"decisions:", b"decisions: ]["))
+    assert found(project) == [("routes/tide.md", True)]
+    repair(root=project)
+    assert path.read_bytes() == content
+    assert (context_of(project) / "routes/tide.md.damaged").read_bytes() != content
+
+
+def test_a_file_with_conflict_markers_is_left_to_its_person(project: Path) -> None:
+    path = route_file(project, "tide")
+    path.write_bytes(b"<<<<<<< ours\n" + path.read_bytes() + b"=======\n>>>>>>> theirs\n")
+    before = path.read_bytes()
+    assert repair(root=project).after.damaged
+    assert path.read_bytes() == before
+
+
+def test_a_damaged_blob_is_moved_aside_and_why_says_that_it_is_gone(project: Path, cli: Cli) -> None:
+    digest = json.loads(records(project)[0])["payload"]["evidence"]
+    path = context_of(project) / "blobs" / digest[:2] / digest
+    path.write_bytes(b"broken")
+    assert found(project) == [(path.relative_to(context_of(project)).as_posix(), True)]
+    repair(root=project)
+    assert kept_aside(project) == b"broken"
+    assert [damage for _, damage in found(project)] == [False]
+    assert cli("show", "tide", "cp-001").status == 3
+
+
 # ---- the file, the cache, the blobs ----
 
 

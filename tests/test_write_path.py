@@ -56,6 +56,15 @@ def test_a_save_that_a_dead_writer_had_displaced_is_taken_in(root: Path, path: P
     assert hidden(path) == []
 
 
+def test_a_displaced_save_that_cannot_be_read_is_put_where_it_is_seen_and_said(root: Path, path: Path) -> None:
+    set_aside(path, b"rubbish")
+    said: list[str] = []
+    ralf.record_decision(ROUTE, "Go on", root=root, warn=said.append)
+    (kept,) = path.parent.glob("tide.displaced-*")
+    assert kept.read_bytes() == b"rubbish"
+    assert said[0].startswith(f"{kept}: ")
+
+
 def test_a_displaced_file_that_somebody_still_saves_into_is_left_until_they_are_done(root: Path, path: Path) -> None:
     content = noted(path).encode()
     for begin in (0, len(content) // 2):
