@@ -32,12 +32,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def project(made: Path, tmp_path: Path) -> Path:
-    storekit.copied(made, tmp_path / "project")
-    return tmp_path / "project"
-
-
-@pytest.fixture
 def session(tmp_path: Path) -> Path:
     """A session of 3,000 tokens."""
     write_session(tmp_path / "session.jsonl", 3_000)

@@ -56,10 +56,9 @@ def test_a_dropped_decision_is_not_in_force_any_more_and_not_in_the_brief(tmp_pa
 # ---- it does not come back ----
 
 
-@pytest.mark.parametrize("kind", ["checkpoint"])
-def test_no_summariser_brings_it_back(tmp_path: Path, kind: str) -> None:
+def test_no_summariser_brings_it_back(tmp_path: Path) -> None:
     corrections.drop(ROUTE, decided(tmp_path), root=tmp_path)
-    append(tmp_path, kind, brought(SQLITE), "later")
+    append(tmp_path, "checkpoint", brought(SQLITE), "later")
     assert statuses_of(tmp_path) == {"DEC-001": "dropped"}
 
 

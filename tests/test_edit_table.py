@@ -1,4 +1,4 @@
-"""Fifty edits of a route file by hand: each is there at once, in every reader, survives ten writes, and changes nothing
+"""Edits of a route file by hand: each is there at once, in every reader, survives ten writes, and changes nothing
 else.
 """
 

@@ -1,4 +1,4 @@
-"""What is the embedded store's own: torn and damaged lines, ids, full disks, links."""
+"""What is the embedded store's own: torn and damaged lines, ids, full disks."""
 
 from __future__ import annotations
 

@@ -31,12 +31,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.fixture
-def project(made: Path, tmp_path: Path) -> Path:
-    storekit.copied(made, tmp_path / "project")
-    return tmp_path / "project"
-
-
 def edit(root: Path, old: str, new: str) -> None:
     path = route_file(root, "tide")
     text = path.read_text(encoding="utf-8")

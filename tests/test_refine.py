@@ -35,12 +35,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.fixture
-def project(made: Path, tmp_path: Path) -> Path:
-    storekit.copied(made, tmp_path / "project")
-    return tmp_path / "project"
-
-
 def configure(project: Path, text: str) -> None:
     path = project / ".autonomous" / "context" / "config.local.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)

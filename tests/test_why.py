@@ -9,7 +9,7 @@ import pytest
 
 import ralf
 from ralf.route.why import Quote
-from storekit import Listing, context_of, copied, route_file, write_session
+from storekit import Listing, context_of, route_file, write_session
 
 CHOICE = "We use batch size 0 instead of 1."
 
@@ -22,12 +22,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ralf.checkpoint("tide", root / "session.jsonl", root=root, segment_tokens=5_000, summarizer=Listing())
     (root / "session.jsonl").unlink()
     return root
-
-
-@pytest.fixture
-def project(made: Path, tmp_path: Path) -> Path:
-    copied(made, tmp_path / "project")
-    return tmp_path / "project"
 
 
 def label_of(root: Path, said: str = CHOICE) -> str:
