@@ -59,6 +59,27 @@ def test_a_checkpoint_with_nothing_new_loads_neither_summariser_nor_tokenizer(tm
     assert python(code, tmp_path) == "[]\n"
 
 
+def test_the_api_has_every_verb_of_the_command_line() -> None:
+    from ralf import api
+
+    verbs = """
+        get_context render list_routes status search why log diff context_at checkpoint watch
+        record_decision revert undo drop take_in change use verify repair drop_evidence forget forget_route
+        init uninstall switch accept_route find
+        add_task edit_task split_task get_task list_tasks claim renew progress done fail release retry
+        run_agent send_signal tail list_runs get_run retry_run cancel_run forget_run
+    """.split()
+    for verb in verbs:
+        function = getattr(api, verb)
+        assert inspect.isfunction(function), verb
+        assert inspect.getdoc(function), verb
+    assert inspect.iscoroutinefunction(api.run_agent_async)
+    assert inspect.isclass(api.AgentRun)
+    assert api.checkpoint is ralf.checkpoint
+    with pytest.raises(AttributeError, match="nonesuch"):
+        api.nonesuch  # noqa: B018
+
+
 def test_every_name_that_is_promised_is_there_and_documented() -> None:
     for name in ralf.__all__:
         value = getattr(ralf, name)

@@ -12,7 +12,7 @@ import handingkit
 import ralf
 import storekit
 from ralf import routing
-from ralf.errors import UsageError
+from ralf.errors import RouteNotFound, UsageError
 from ralf.project import Project
 
 ROUTE, DAY = "TASK-041", 86_400
@@ -42,6 +42,16 @@ def root(tmp_path: Path) -> Path:
     handingkit.project(tmp_path)
     ralf.record_decision(ROUTE, "Use SQLite", root=tmp_path)
     return tmp_path
+
+
+def test_a_route_that_somebody_closes_is_closed_until_its_next_record(root: Path) -> None:
+    assert closed(root) == ""
+    ralf.close_route(ROUTE, root=root)
+    assert closed(root) == "closed"
+    ralf.record_decision(ROUTE, "Use WAL", root=root)
+    assert closed(root) == ""
+    with pytest.raises(RouteNotFound):
+        ralf.close_route("unknown", root=root)
 
 
 def test_a_route_without_a_record_for_thirty_days_is_closed_until_its_next_one(root: Path) -> None:

@@ -222,6 +222,30 @@ def test_the_text_of_a_model_that_the_caller_passes_stands_in_the_place_of_the_r
     assert "and src/nowhere.py (not found" in project.find(tmp_path).route_file(ROUTE).read_text()
 
 
+def test_a_turn_that_left_no_to_do_open_is_complete_when_the_person_goes_on() -> None:
+    task = compactkit.Task(1)
+    for status in ("in_progress", "completed"):
+        task.calls("TodoWrite", {"todos": [{"content": "Read both forms", "status": status}]}, "ok")
+    task.says("Both are read.")
+    messages = [SYSTEM, *task.messages, said("user", "Now the docs.")]
+    assert segments_of(messages[:-1]).completed == ()
+    assert segments_of(messages).completed == ((1, 2, 3, 4, 5, 6),)
+    assert segments_of([SYSTEM, *task.messages[:3], said("user", "Well?")]).completed == ()
+
+
+def test_calls_that_are_items_complete_a_task_and_are_in_its_record(tmp_path: Path) -> None:
+    found: Messages = [said("user", "Read both forms.")]
+    for number, command in enumerate((*[f"cat log/{n}" for n in range(20)], "pytest", "ralf task done 'Both'")):
+        given = {"call_id": f"c{number}", "name": "shell", "arguments": json.dumps({"command": command})}
+        output = "1 passed in 0.1s" if command == "pytest" else "reading " * 40
+        found += [{"type": "function_call", **given}, {"type": "function_call_output", "call_id": f"c{number}"}]
+        found[-1]["output"] = output
+    made = compacted([*found, said("user", "Go on.")], tmp_path)
+    assert len(made.messages) == 2
+    assert "- `pytest`: 1 passed in 0.1s" in made.messages[0]["content"]
+    assert "- `ralf task done 'Both'`" in made.messages[0]["content"]
+
+
 def test_a_record_of_an_earlier_version_is_read_and_undone(tmp_path: Path) -> None:
     messages = conversation([WORDS], 200)
     made = compacted(messages, tmp_path)

@@ -121,6 +121,19 @@ def test_a_large_result_is_kept_outside_and_comes_back_as_it_was() -> None:
     assert len(kept.blobs) == 4
 
 
+_LINE = "[Result stored at nightly/result-0123456789abcdef, 9 bytes]"
+
+
+def test_a_result_that_only_looks_like_a_reference_comes_back_as_it_was() -> None:
+    kept = Kept()
+    lines = (_LINE, "[Result stored at other/b, 9 bytes]", "[Result stored at nightly/../b, 9 bytes]", f"{_LINE} ")
+    messages = [{"role": "tool", "tool_call_id": f"{place}", "content": line} for place, line in enumerate(lines)]
+    stored = store_results(messages, kept)
+    assert restore(stored, kept) == messages
+    assert store_results(stored, kept) == stored
+    assert len(kept.blobs) == 1
+
+
 # ---- what no one should hand over ----
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import ralf
+from ralf.errors import Busy, NotFound
 from storekit import route_file
 
 
@@ -50,6 +51,12 @@ def test_what_a_decision_replaces_is_marked_and_stays(tmp_path: Path) -> None:
     ]
 
 
+def test_nothing_to_supersede_makes_no_route(tmp_path: Path) -> None:
+    with pytest.raises(NotFound):
+        ralf.record_decision("tide", "Two", supersedes="DEC-007", root=tmp_path)
+    assert ralf.list_routes(root=tmp_path) == []
+
+
 HOSTILE = [
     "---",
     "---\ngoal: forged\n---",
@@ -79,3 +86,10 @@ def test_any_words_come_back_as_they_were_and_forge_nothing(tmp_path: Path, word
 
     parsed = routefile.parse(route_file(tmp_path, "tide").read_bytes(), "the file")
     assert parsed.decisions[0].decision == words.strip()
+
+
+def test_what_is_superseded_already_is_not_superseded_silently_again(tmp_path: Path) -> None:
+    old = ralf.record_decision("r", "Use X", root=tmp_path)
+    ralf.record_decision("r", "Use Y", supersedes=old.id, root=tmp_path)
+    with pytest.raises(Busy, match="DEC-001 is superseded by DEC-002 already"):
+        ralf.record_decision("r", "Use Z", supersedes=old.id, root=tmp_path)

@@ -22,6 +22,7 @@ from ralf.project import Project
 from ralf_integrations import doctor
 from ralf_integrations.client import CLIENTS
 from ralf_integrations.clients import condition, installation
+from ralf_integrations.clients.condition import Check
 from ralf_integrations.hooks import session_registry
 from storekit import Cli
 
@@ -40,6 +41,14 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     return project
 
 
+def program(project: Project, name: str, says: str) -> Path:
+    """A program on the PATH."""
+    path = project.root.parent / "bin" / name
+    path.write_text(f"#!/bin/sh\n{says}\n")
+    path.chmod(0o755)
+    return path
+
+
 def install(project: Project, client: str = "claude-code", *, shared: bool = False) -> Path:
     part = installation.of_client(project, CLIENTS[client], shared=shared)
     change = installation.plan(project, part)
@@ -51,6 +60,10 @@ def install(project: Project, client: str = "claude-code", *, shared: bool = Fal
 def found(project: Project, name: str, state: str) -> list[str]:
     look = condition.checks if name in (*CLIENTS, "command", "hooks", "transcripts") else doctor.examine
     return [check.what for check in look(project) if (check.name, check.state) == (name, state)]
+
+
+def problems(project: Project) -> list[Check]:
+    return [check for check in doctor.examine(project) if check.state == "problem"]
 
 
 needs_install = pytest.mark.skipif(not hookkit.is_installed(), reason="ralf is not installed for this Python")
@@ -112,6 +125,15 @@ def test_what_a_repository_brought_is_not_run(project: Project) -> None:
     assert not witness.exists()
 
 
+def test_a_ralf_of_the_path_that_may_be_another_program_is_not_run(project: Project) -> None:
+    witness = project.root / "ran"
+    path = program(project, "ralf", f"touch '{witness}'; echo 'ralf {ralf.__version__}'")
+    assert str(path) in found(project, "command", "warning")[0]
+    install(project, shared=True)
+    assert "claude-code" in [check.name for check in problems(project)]
+    assert not witness.exists()
+
+
 @pytest.mark.ci
 def test_a_hook_that_fails_hangs_or_talks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def tried(*words: object) -> str:
@@ -123,6 +145,27 @@ def test_a_hook_that_fails_hangs_or_talks_is_told(tmp_path: Path, monkeypatch: p
     assert tried(*python, "print('hello')") and tried(*python, "") and tried(tmp_path / "none")
     monkeypatch.setattr(condition, "_TRIAL_SECONDS", 1)
     assert tried(*python, "import time; time.sleep(20)")
+
+
+def test_sessions_that_the_client_is_about_to_delete_are_told(project: Project) -> None:
+    def said() -> Check:
+        (check,) = condition.of_claude(project)
+        return check
+
+    assert (said().state, "30 days" in said().what) == ("ok", True)
+    (project.root / ".claude").mkdir()
+    (project.root / ".claude/settings.json").write_text('{"cleanupPeriodDays": 10}')
+    assert (said().state, "10 days" in said().what) == ("ok", True)
+    slug = "".join(c if c.isascii() and c.isalnum() else "-" for c in str(project.root))
+    path = Path(os.environ["CLAUDE_CONFIG_DIR"]) / "projects" / slug / "s-1.jsonl"
+    path.parent.mkdir(parents=True)
+    storekit.write_session(path, 1_000)
+    os.utime(path, (time.time(), time.time() - 7 * 86_400))
+    assert said().state == "warning"
+    assert "3 days" in said().what
+    ralf.checkpoint("tide", path, root=project.root)
+    os.utime(path, (time.time(), time.time() - 7 * 86_400))
+    assert said().state == "ok"
 
 
 def test_what_was_handed_over_and_has_not_arrived_is_told(project: Project) -> None:

@@ -19,7 +19,7 @@ from ralf.model import (
 from ralf.route import filed, routefile
 from ralf.text import tokens
 from storekit import route_file
-from test_hand_edits import made as made, project as project
+from test_hand_edits import made as made
 
 WORDS = "some words of ordinary prose, which say nothing, but take up room in the file that holds them and more " * 2
 
@@ -32,6 +32,15 @@ def read(content: str | bytes) -> RouteContext:
 def text_of(root: Path) -> str:
     """The route file of the test's route."""
     return route_file(root, "tide").read_text(encoding="utf-8")
+
+
+def test_a_file_that_was_cut_off_is_no_edit_that_takes_all_facts_out(project: Path) -> None:
+    before = ralf.get_context("tide", root=project)
+    assert before.facts != Facts()
+    path, whole = route_file(project, "tide"), text_of(project)
+    path.write_text(whole[: whole.index("\n## Compressed History") + 60], encoding="utf-8")
+    after = ralf.get_context("tide", root=project)
+    assert (after.facts, after.decisions) == (before.facts, before.decisions)
 
 
 # ---- facts ----

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import storekit
-from ralf.errors import Conflict, DamagedBlob, DamagedJournal
+from ralf.errors import Conflict, DamagedBlob, DamagedJournal, UsageError
 from ralf.storage import durable
 from ralf.storage.filestore import FileStore
 from ralf.storage.journal import Token
@@ -336,3 +336,13 @@ def test_the_name_of_a_journal_is_durable_before_its_first_record(
     FileStore(tmp_path).append("routes/r", b"{}", id="1", after=None)
     assert (str(path.parent), 0) in synced
     assert synced[-1] == (str(path), path.stat().st_size)
+
+
+def test_nothing_is_put_through_a_link_among_the_blobs(store: FileStore, tmp_path: Path) -> None:
+    elsewhere, digest = tmp_path / "elsewhere", hashlib.sha256(b"words").hexdigest()
+    elsewhere.mkdir()
+    (tmp_path / "blobs").mkdir()
+    (tmp_path / "blobs" / digest[:2]).symlink_to(elsewhere)
+    with pytest.raises(UsageError, match="is a symbolic link"):
+        store.put_blob([b"words"])
+    assert list(elsewhere.iterdir()) == []

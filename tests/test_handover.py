@@ -15,6 +15,7 @@ import pytest
 
 import ralf
 import storekit
+from ralf.errors import UsageError
 from ralf.model import Carried, RouteContext
 from storekit import Cli, Ran, records_of, write_session
 
@@ -46,6 +47,21 @@ It opens at six.
 
 def context_of(root: Path) -> RouteContext:
     return ralf.get_context("tide", root=root)
+
+
+def test_fields_say_the_same_and_an_unknown_one_is_refused(tmp_path: Path) -> None:
+    choice = {"text": "Read the file once", "reason": "the disk is slow", "rejected": ["a loop"]}
+    ralf.hand_over("tide", now="The reader is done.", decisions=[choice], avoid=["tin"], open="Who?", root=tmp_path)
+    context = context_of(tmp_path)
+    assert [(item.decision, item.alternatives) for item in context.decisions] == [
+        ("Read the file once", ("a loop",)),
+        ("tin", ()),
+    ]
+    assert [entry.text for entry in context.handover.current("open")] == ["Who?"]
+    with pytest.raises(UsageError, match="has no field 'stand'"):
+        ralf.hand_over("tide", stand="x", root=tmp_path)
+    with pytest.raises(UsageError, match="now is no text"):
+        ralf.hand_over("tide", now=["x"], root=tmp_path)
 
 
 def test_the_command_reads_markdown_or_a_file_and_answers_in_one_line(

@@ -85,3 +85,14 @@ def test_a_full_segment_fits_and_its_messages_and_closing_texts_are_all_there(wo
     text = asked(entries).text
     assert MOST_PROMPT * 0.6 < tokens.count(text) <= MOST_PROMPT
     assert all(f"order {n}:" in text and f"closing {n}:" in text for n in range(0, 220, 10))
+
+
+@pytest.mark.ci
+def test_of_too_many_calls_the_oldest_are_left_out_and_the_talk_stays_whole():
+    calls = [command(n, f"make target{n} of the{' tide tables' * 6}") for n in range(1, 360)]
+    text = asked([Message("m", AT, text="прилив " * 40), *calls, Said(AT, 900, "潮汐 " * 30)]).text
+    assert "прилив " * 39 in text
+    assert "潮汐 " * 29 in text
+    assert "make target1 " not in text
+    assert "make target359 " in text
+    assert tokens.count(text) > MOST_PROMPT * 0.95

@@ -23,6 +23,7 @@ from ralf.document import index
 from ralf.errors import RalfError, UsageError
 from ralf.maintenance.evidence import drop_evidence
 from ralf.project import Project
+from ralf.storage import git_files
 from storekit import HANGS, context_of, copied
 
 MARK = "Words from elsewhere"
@@ -247,6 +248,18 @@ def test_a_pipe_or_a_device_among_gits_files_hangs_nobody(
     lay(tmp_path / place)
     with not_hanging():
         assert routing.choose(project.find(tmp_path)).route == "default"
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("lay", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")], ids=["a pipe", "a device"])
+def test_a_pipe_or_a_device_in_place_of_gits_index_hangs_no_writer(
+    tmp_path: Path, lay: Callable[[Path], object]
+) -> None:
+    (tmp_path / ".git").mkdir()
+    lay(tmp_path / ".git" / "index")
+    with not_hanging():
+        assert git_files.tracks(tmp_path, Path("x"))  # nobody can tell
+        assert git_files.tracks(tmp_path, Path("config.local.yaml"))
 
 
 @pytest.mark.parametrize("content", [b"x: 1\n" * 300_000, b"\0", b"threshold: [1]\n", b"threshold: {a: &a [*a]}\n"])

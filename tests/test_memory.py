@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from datetime import datetime
 from pathlib import Path
@@ -10,6 +11,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from kit.git import commit, git, repository
+from ralf.maintenance.repair import repair
+from ralf.maintenance.verify import verify
 from ralf.memory import provenance, writing
 from ralf.memory.exporting import export
 from ralf.memory.family import Delta, delta, new_item
@@ -90,6 +93,31 @@ def test_a_file_that_is_edited_by_hand_keeps_every_field_and_section(project: Pr
         assert read.notes == {"My own": "Anything at all.", "": "Below the last line."}
 
 
+def test_a_file_that_is_cut_off_is_left_while_it_may_be_a_save_and_takes_nothing_out(project: Project) -> None:
+    path = path_of(project, "main")
+    content = path.read_bytes()
+    cut = content[: content.index(b"- [fact-2]")] + b"- three\n"
+    path.write_bytes(cut)
+    assert "no last line" in " ".join(written(project).warnings)
+    assert path.read_bytes() == cut
+    os.utime(path, (0, 0))
+    written(project)
+    assert texts(project) == [WORDS, "two", "three"]
+
+
+def test_a_file_that_is_missing_or_damaged_is_found_and_written_anew_from_the_journal(project: Project) -> None:
+    path = path_of(project, "main")
+    content = path.read_bytes()
+    path.write_bytes(content + b"\xff")
+    assert [one.path for one in verify(root=project.root).findings if one.damage] == [path]
+    assert texts(project) == [WORDS, "two"]
+    assert not repair(root=project.root).after.damaged
+    assert path.read_bytes() == content and os.stat(path).st_mode & 0o077 == 0
+    path.unlink()
+    written(project)
+    assert path.read_bytes() == content
+
+
 def test_a_secret_that_a_person_writes_into_the_file_is_redacted_by_the_next_write(project: Project) -> None:
     path = path_of(project, "main")
     path.write_text(path.read_text().replace("] two", f"] two {SECRET}"))
@@ -128,6 +156,15 @@ def test_a_tidying_keeps_what_has_confidence_above_three_tenths_or_more_than_thr
     assert bool(after.of_kind("trap")) is kept
     header = re.search(r"_Last compacted: (\S+) \|", path_of(project, "main").read_text())
     assert header is not None and datetime.fromisoformat(header[1]).tzinfo is not None
+
+
+def test_status_tells_size_entries_times_patterns_and_outcomes(project: Project) -> None:
+    written(project, said("pattern", text="Run the linter first"), delta("outcome", "pattern-1"))
+    status = writing.status(project, "main")
+    size = round(path_of(project, "main").stat().st_size / 1024, 1)
+    wanted = {"entry_count": 3, "patterns_count": 1, "outcomes_count": 1, "last_compacted": "", "memory_size_kb": size}
+    assert {name: status[name] for name in wanted} == wanted
+    assert datetime.fromisoformat(status["last_written"])
 
 
 @pytest.mark.ci

@@ -65,3 +65,14 @@ def test_an_unreadable_route_file_is_served_from_the_journal_and_left_as_it_is(t
     assert stat.S_IMODE(path.stat().st_mode) == 0
     path.chmod(0o600)
     assert [item.decision for item in ralf.get_context("tide", root=tmp_path).decisions] == ["Use centimetres", "Go on"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_a_route_file_stays_with_its_owner(tmp_path: Path) -> None:
+    ralf.record_decision("tide", "Use centimetres", root=tmp_path)
+    path, said = route_file(tmp_path, "tide"), list[str]()
+    path.chmod(0o640)
+    os.chown(path, 12_345, 12_346)
+    ralf.record_decision("tide", "Go on", root=tmp_path, warn=said.append)
+    found = path.stat()
+    assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode), said) == (12_345, 12_346, 0o640, [])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -11,11 +12,11 @@ import ralf
 from hookkit import Rig, Said
 from kit.git import commit, git, repository
 from ralf import config
-from ralf.errors import Busy, UsageError
+from ralf.errors import Busy, Damaged, UsageError
 from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf.storage import git_files, locks, registry
-from storekit import context_of, earlier_store, journal_file, process, write_session
+from storekit import context_of, earlier_store, journal_file, process, records_of, write_session
 
 
 @pytest.fixture
@@ -34,6 +35,16 @@ def started(root: Path, session: str = "0b1c2d3e-0000-4000-8000-000000000009") -
 
 def decisions(root: Path, route: str = "tide") -> list[str]:
     return [decision.decision for decision in ralf.get_context(route, root=root).decisions]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"path": 1}', '{"path": "/elsewhere"}', '{"hooks": "yes"}'])
+def test_a_registration_that_cannot_be_read_is_named(tmp_path: Path, text: str) -> None:
+    registry.update(tmp_path, hooks=True)
+    path = registry.path_of(tmp_path)
+    assert path is not None
+    path.write_text(text)
+    with pytest.raises(Damaged, match=re.escape(str(path))):
+        registry.find(tmp_path)
 
 
 # ---- records of others ----
@@ -80,6 +91,16 @@ def test_init_without_a_terminal_opts_in_and_accepts_nothing_that_is_there(tmp_p
     assert not (root / "ran").exists()
     ownership.accept_settings(project)
     assert config.of(Project(root)).inject == "brief"
+
+
+def test_nothing_is_stored_under_patterns_that_are_not_in_force(tmp_path: Path) -> None:
+    context_of(tmp_path).mkdir(parents=True)
+    (context_of(tmp_path) / "config.yaml").write_text("redact_patterns: ['ACME-[0-9]{8}']\n")
+    with pytest.raises(UsageError, match="not in force"):
+        ralf.record_decision("tide", "Use ACME-12345678", root=tmp_path)
+    ownership.init(Project(tmp_path), share=False, accept=True)
+    ralf.record_decision("tide", "Use ACME-12345678", root=tmp_path)
+    assert "ACME-1" not in str(records_of(tmp_path, "tide"))
 
 
 # ---- without a folder of one's own ----

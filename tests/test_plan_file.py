@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -92,6 +93,13 @@ def test_a_plan_is_a_file_that_people_read() -> None:
     assert parse(render(plan, known), "plan.yaml") == plan
 
 
+def test_a_foreign_task_is_left_out_and_that_is_said(project: Project) -> None:
+    theirs = replace(states("t")[0], is_foreign=True)
+    plan = serialize(root=project.root, states=[theirs, *states("a b", after=("t",))], every=9)
+    assert ids(plan) == "a b"
+    assert "ralf trust" in plan.notes[0]
+
+
 # ---- what a person may do to it ----
 
 
@@ -149,6 +157,13 @@ def test_a_hostile_plan_gives_a_clear_error_and_stays_as_it_is(project: Project,
     assert caught.value.hint
     assert caught.value.exit_status == Damaged.exit_status
     assert text_of(project) == text
+
+
+def test_a_plan_that_is_no_regular_file_is_damaged(project: Project) -> None:
+    path_of(project).parent.mkdir()
+    os.mkfifo(path_of(project))
+    with pytest.raises(DamagedPlan):
+        plans.load(project)
 
 
 def test_the_guide_shows_what_is_written() -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import ralf
+import storekit
 from contexts import contexts, line, quick, text as texts
 from ralf.errors import UsageError
 from ralf.maintenance import ownership
@@ -107,6 +108,14 @@ def test_after_a_crash_the_next_agent_is_told_of_each_attempt_and_reads_the_brie
     assert text.index("tide-3") < text.index("ended by signal 9") < text.index("tide-2") < text.index("no font")
     brief = found.to_json()["brief"]
     assert brief in text and "One path element for the curve. Because: 90 KB else" in brief
+
+
+def test_a_damaged_route_is_a_warning_and_all_else_is_told(project: Path, kept: Kept) -> None:
+    storekit.journal_file(project, "TASK-b").write_bytes(b"no journal\n")
+    storekit.route_file(project, "TASK-b").write_text("no route file\n")
+    found = told(project, kept)
+    text = found.render()
+    assert found.warnings and SUMMARIES["TASK-b"] in text and "Keep times in UTC" in text
 
 
 def test_what_came_with_the_repository_is_named_and_not_told(project: Path, kept: Kept) -> None:

@@ -115,3 +115,8 @@ def test_a_pull_request_is_what_was_done_to_it_and_none_that_was_looked_at(
 )
 def test_what_takes_changes_back_says_which(command: str, found: list[tuple[str, ...]]) -> None:
     assert ran(command) == found
+
+
+def test_a_name_that_git_quotes_byte_by_byte_is_told_as_it_is() -> None:
+    shown = ' M "src/\\320\\274\\320\\276\\321\\200\\320\\265 1.py"'
+    assert ("changed", "src/море 1.py") in ran("git status --short", shown)

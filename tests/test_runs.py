@@ -76,6 +76,14 @@ def test_each_run_counts_once_however_often_it_is_read_and_whatever_it_has_left(
     assert kept_bytes(tmp_path) == before
 
 
+def test_a_run_whose_end_is_told_later_is_the_same_attempt(tmp_path: Path) -> None:
+    take(tmp_path, run(tmp_path, 1), run(tmp_path, 2))
+    work = take(tmp_path, run(tmp_path, 1, "BLOCKED", said="The gauge at the lock does not answer.")).active_work
+    assert work.attempts == 2
+    assert [(one.number, one.outcome) for one in work.last_runs] == [(1, "BLOCKED"), (2, "")]
+    assert work.outcome == ""  # the last one has said nothing
+
+
 # ---- what the next one hears ----
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 from clocks import within
 from examples import examples
-from ralf.errors import Cycle, UsageError
+from ralf.errors import Cycle, NotFound, UnknownDependency, UsageError
 from ralf.tasks.model import Task
 from ralf.tasks.sequence import Chain, Plan, make_plan
 
@@ -63,6 +63,14 @@ def test_a_cycle_is_named_task_by_task() -> None:
     assert caught.value.path == ("A", "B", "C", "A")
     assert caught.value.exit_status == 2
     assert isinstance(caught.value, UsageError)
+
+
+def test_an_unknown_dependency_is_an_error_with_candidates() -> None:
+    known = [task("TASK-7k3q"), task("TASK-zzzz"), task("TASK-b", "TASK-7k3p")]
+    with pytest.raises(UnknownDependency, match=r"TASK-b: waits for TASK-7k3p.*closest: TASK-7k3q") as caught:
+        make_plan(known)
+    assert caught.value.closest[0] == "TASK-7k3q"
+    assert isinstance(caught.value, NotFound)
 
 
 # ---- checkpoints ----

@@ -15,7 +15,7 @@ from contexts import quick
 from kit.git import commit, git, repository
 from ralf import config
 from ralf.config import Config, settings, with_setting
-from ralf.config.local_config import LocalConfig
+from ralf.config.local_config import LocalConfig, load_local_config, local_config_of
 from ralf.errors import UsageError
 from ralf.maintenance import ownership
 from ralf.project import Project
@@ -37,6 +37,26 @@ def test_every_setting_is_listed_with_its_default_until_somebody_sets_it(project
     project.config_file.write_text("threshold: 30000\n")
     found = settings.get_setting(project, "threshold")
     assert found == settings.Setting("threshold", "30000", "50000", "config.yaml", "config.yaml", does=found.does)
+
+
+def test_a_setting_of_this_machine_is_written_for_its_user_alone(project: Project) -> None:
+    assert settings.change_setting(project, "summarizer", ["claude"], local=True)
+    assert settings.change_setting(project, "daily_cap", ["2.50 USD"], local=True)
+    assert settings.change_setting(project, "verify_commands", ["yes"], local=True)
+    assert not settings.change_setting(project, "verify_commands", ["on"], local=True)
+    path = project.local_config_file
+    assert path.stat().st_mode & 0o777 == 0o600
+    found = load_local_config(path)
+    assert (found.summarizer, found.daily_cap, found.verify_commands) == ("claude", "2.50 USD", True)
+    assert local_config_of(project) == found  # who sets it has allowed it
+    assert settings.get_setting(project, "summarizer").source == "config.local.yaml"
+    with pytest.raises(UsageError, match="expected claude"):
+        settings.change_setting(project, "summarizer", ["somebody"], local=True)
+    with pytest.raises(UsageError, match="may hold a secret"):
+        settings.change_setting(project, "nats_password", ["hunter2"], local=True)
+    assert load_local_config(path) == found
+    assert settings.change_setting(project, "summarizer", None, local=True)
+    assert load_local_config(path).summarizer == ""
 
 
 def test_a_configuration_that_came_with_the_repository_is_told_as_such_and_not_accepted_by_a_change(

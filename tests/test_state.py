@@ -85,6 +85,18 @@ def test_what_a_command_commits_or_takes_back_is_no_longer_edited(command: str) 
     assert edited(session) == ""
 
 
+def test_a_status_says_what_is_not_committed_and_what_was_edited_after_it_is_told_beside_it() -> None:
+    session = Session()
+    session.edit("a.py", "build/out.py")
+    session.bash("git status --short", " M a.py\n?? person.txt")
+    assert edited(session) == "git status at 10:05: not committed: a.py; person.txt"  # build/ is ignored
+    session.edit("c.py")
+    assert edited(session) == "git status at 10:05: not committed: a.py; person.txt; edited after it: c.py"
+    assert upcoming(session)[-1] == "2 files not committed by git status, 1 edited after it"
+    session.bash("git status", "On branch rows\nnothing to commit, working tree clean")
+    assert edited(session) == ""
+
+
 # ---- commits, pushes, pull requests ----
 
 

@@ -72,6 +72,11 @@ def test_all_that_followed_a_message_is_taken_back_with_it():
     assert [message.text for message, _ in session.talk.taken_back] == ["a", "b"]
 
 
+@pytest.mark.parametrize(("turns", "left"), [("1", ["a", "b"]), ("2", ["a"]), ("9", []), ("0", ["a", "b", "c"])])
+def test_a_number_of_turns_is_taken_back(turns, left):
+    assert messages(Session().typed("a").typed("b").typed("c").mark("rewound", turns)) == left
+
+
 def test_a_queued_message_handed_over_stands_where_it_was_handed_over():
     session = Session().typed("start").typed("mind the gateway", "queued").said("working").mark("handed").said("I will")
     turn = session.talk.last

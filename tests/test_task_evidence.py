@@ -193,3 +193,19 @@ def test_a_verified_task_is_stale_once_an_edited_file_is_another_one(project: Pr
     assert stands(project, found) == "verified"
     (project.root / "src" / "gone.py").write_text("")
     assert stands(project, found) == "stale"
+
+
+def test_a_task_that_began_after_the_change_and_passed_the_same_command_has_seen_it_too(project: Project) -> None:
+    (project.root / "b.py").write_text("")
+    first = verify(project, Task("TASK-1"), context(PASSED))
+    other = verify(project, Task("TASK-2"), context(PASSED, files=("b.py",)))
+    (project.root / "src" / "a.py").write_text("a = 2\n")
+    assert stands(project, first, done("TASK-2", other, "2026-01-01T00:00:00Z")) == "stale"
+    assert stands(project, first, done("TASK-2", other, "2126-01-01T00:00:00Z")) == "verified"
+    (project.root / "src" / "a.py").unlink()
+    assert stands(project, first, done("TASK-2", other, "2026-01-01T00:00:00Z")) == "stale"
+    os.utime(project.root / "b.py", (0, 0))  # an older time than that of the change is not believed
+    assert stands(project, other, done("TASK-3", first, "2026-01-01T00:00:00Z")) == "verified"
+    (project.root / "b.py").write_text("b = 1\n")
+    os.utime(project.root / "b.py", (0, 0))
+    assert stands(project, other, done("TASK-3", first, "2026-01-01T00:00:00Z")) == "stale"

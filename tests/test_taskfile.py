@@ -16,7 +16,7 @@ from hypothesis import given, settings, strategies as st
 from clocks import within
 from contexts import line, mapping, quick, text
 from examples import examples
-from ralf.errors import DamagedTask
+from ralf.errors import DamagedTask, UsageError
 from ralf.tasks.model import STATUSES, Task
 from ralf.tasks.taskfile import MAX_BYTES, as_filed, merged, parse, place, render
 
@@ -238,6 +238,23 @@ def test_a_file_that_cannot_be_read_is_reported_with_its_line_and_left(content: 
     error = damage(content)
     assert what in error.what
     assert error.line == line or not line
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(
+    "task",
+    [
+        replace(TASK, text="x" * MAX_BYTES),
+        replace(TASK, tags=tuple(f"t{n}" for n in range(6_000))),
+        replace(TASK, extra={"a": {"b": [[[[[[[[[1]]]]]]]]]}}),
+        replace(TASK, extra={"k" * 200: 1}),
+    ],
+    ids=["long", "many", "deep", "key"],
+)
+def test_what_could_not_be_read_again_is_not_written(task: Task) -> None:
+    for before in (None, FILE.encode()):
+        with pytest.raises(UsageError, match="TASK-7k3q: cannot be kept in a file"):
+            render(task, before)
 
 
 HOSTILE: list[Callable[[int], str]] = [

@@ -69,6 +69,18 @@ def test_a_save_at_any_moment_of_a_write_is_not_lost(root: Path, moments: int, i
         assert lost == []
 
 
+def test_a_file_that_cannot_be_read_is_told_beside_those_that_can(root: Path) -> None:
+    editing.add("One", root=root)
+    path = write(root, "TASK-torn")
+    path.write_text("---\nid: [\n---\n")
+    found = store.list_tasks(root=root)
+    assert [state.task.title for state in found.tasks] == ["One"]
+    assert [where for where, _ in found.damaged] == [path]
+    assert claims.claim(by="me", root=root).task.title == "One"
+    with pytest.raises(NothingReady, match="1 cannot be read"):
+        claims.claim(by="you", root=root)
+
+
 # ---- foreign files ----
 
 

@@ -88,6 +88,21 @@ def test_a_change_that_is_pulled_before_a_dead_writer_s_file_is_completed_stays_
 
 
 @pytest.mark.ci
+def test_a_dead_writer_s_file_is_not_completed_through_a_symbolic_link(root: Path, tmp_path: Path) -> None:
+    path = editing.add("One", id="TASK-one", root=root).path
+    assert path is not None
+    dying(root)
+    (tmp_path / "elsewhere").mkdir()
+    (path.parents[1] / "completed").symlink_to(tmp_path / "elsewhere")
+    assert editing.add("Two", root=root).warnings
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+    assert path.exists()
+    (path.parents[1] / "completed").unlink()
+    editing.add("Three", root=root)
+    assert "completed" in (path.parents[1] / "completed" / path.name).read_text()
+
+
+@pytest.mark.ci
 def test_a_change_by_a_person_before_a_dead_writer_s_file_is_completed_stays_theirs(root: Path, tmp_path: Path) -> None:
     path = editing.add("One", id="TASK-one", text="As agreed.", root=root).path
     clone = cloned(root, tmp_path)
@@ -117,6 +132,19 @@ def test_no_task_is_written_through_a_symbolic_link(root: Path, tmp_path: Path, 
     assert str(link) in str(error.value)
     assert list(elsewhere.iterdir()) == []
     assert [one.task.status for one in store.list_tasks(root=root).tasks] == ["pending"] * (name == "tasks/completed")
+
+
+def test_a_file_that_is_too_large_for_a_task_is_named_and_not_read_and_the_others_are(root: Path) -> None:
+    for number in range(5):
+        editing.add(f"Task {number}", root=root)
+    large = root / ".autonomous" / "tasks" / "active" / "TASK-large.md"
+    with large.open("wb") as file:
+        file.truncate(1 << 33)
+    without_index(root)
+    found = store.list_tasks(root=root)
+    assert len(found.tasks) == 5
+    ((path, problem),) = found.damaged
+    assert path == large and problem
 
 
 @pytest.mark.release(seconds=10)

@@ -10,8 +10,9 @@ from hypothesis import given, strategies as st
 
 from ralf.document.record import Record, decoded, encoded
 from ralf.document.rows import Rows
+from ralf.errors import DamagedJournal
 from ralf.storage.journal import Entry
-from ralf.tasks.records import Change, body_of, fold, known, said, task_of
+from ralf.tasks.records import Change, Known, body_of, fold, known, said, task_of
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 IDS = st.sampled_from(["TASK-a", "TASK-b"])
@@ -49,6 +50,19 @@ def test_a_claim_has_the_highest_number_of_its_attempts_that_last(bodies: list[d
         if "claim" in found:
             assert found["claim"].number == max(one.number for one in found["attempts"] if not one.ended)
             assert rows.one("claims")[id_] == found["claim"].number
+
+
+def test_a_record_of_a_later_kind_or_version_is_passed_over_and_one_that_is_none_is_damage() -> None:
+    rows = Rows()
+    for tree in (
+        {"v": 1, "n": 1, "at": "", "w": "a", "kind": "new kind", "task": "TASK-a"},
+        {"v": 2, "n": 2, "at": "", "w": "b", "kind": "claim", "task": "TASK-a", "by": "later"},
+    ):
+        fold(rows, read(json.dumps(tree).encode()))
+    assert known(rows, "TASK-a") == Known()
+    for broken in (b"{}", b"[]", b"no json", b'{"v":1,"kind":"claim","n":"x","at":"","w":""}'):
+        with pytest.raises(DamagedJournal, match="tasks"):
+            read(broken)
 
 
 def test_the_lines_of_before_are_read() -> None:

@@ -77,6 +77,11 @@ def test_a_file_that_is_no_session_is_refused_and_the_error_names_what_to_type(
     assert as_text(tmp_path / name, content)[0].format == "text"
 
 
+@pytest.mark.parametrize("content", ['{"type":"us', '[{"role":"user","con', "[", "{"])
+def test_a_log_whose_first_record_is_being_written_has_no_events_yet(tmp_path: Path, content: str) -> None:
+    assert read(tmp_path / "x.jsonl", content)[1] == []
+
+
 def test_a_text_is_a_document_that_nobody_said(tmp_path: Path) -> None:
     text = (
         "# Log\nIntro.\n\nUser: use sqlite\nplease\n\n```\nUser: not\n\nme\n```\n\n> quoted\n> twice\n\n"

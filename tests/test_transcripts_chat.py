@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,13 @@ def test_an_agents_observation_written_as_a_users_message_is_a_result(tmp_path: 
     assert [event.kind for event in again] == ["result"]
 
 
+def test_an_element_of_an_unknown_name_is_kept_and_counted_and_is_no_message(tmp_path: Path) -> None:
+    frame = "<later_frame>words <b>x</b></later_frame>"
+    transcript, events = read(tmp_path / "x", json.dumps([{"role": "user", "content": frame}]))
+    assert brief(events) == [("other", frame, "")]
+    assert transcript.skipped == {"unknown frame": 1}
+
+
 @pytest.mark.parametrize(
     ("content", "what"),
     [
@@ -147,3 +155,30 @@ def test_every_message_of_a_list_is_found_whatever_else_stands_in_it(
     assert len(events) == len(talk)
     for number, event in enumerate(events, 1):
         assert [later.text for later in transcript.events(event.end)] == [later.text for later in events[number:]]
+
+
+BLOCKS: list[dict[str, Any]] = [
+    {"role": "system", "content": "You can run bash."},
+    {"role": "user", "content": "Please solve this: the parser drops commas."},
+    {"role": "assistant", "content": "I look.\n\n```bash\ncat src/p.py\n```"},
+    {"role": "user", "content": "<returncode>0</returncode>\n<output>\nx = 1\n</output>"},
+    {"role": "assistant", "content": "Two.\n```bash\na\n```\n```bash\nb\n```"},
+    {"role": "user", "content": "Please always provide EXACTLY ONE action in triple backticks, found 2 actions."},
+    {"role": "assistant", "content": "I test.\n\n```mswea_bash_command\npytest -q\n```"},
+    {"role": "user", "content": "<exception>late</exception>\n<returncode>-1</returncode>\n<output>\nno\n</output>"},
+    {"role": "assistant", "content": "Done, see above."},
+    {"role": "user", "content": "<returncode>9</returncode> is what I see"},
+]
+
+
+@pytest.mark.parametrize("dump", [json.dumps, lambda talk: json.dumps({"info": {}, "messages": talk}, indent=2)])
+def test_the_answer_to_a_command_in_a_block_is_no_request(tmp_path: Path, dump: Callable[[Any], str]) -> None:
+    _, events = read(tmp_path / "mini.traj.json", dump(BLOCKS))
+    assert [event.text for event in events if event.kind == "user"] == [
+        "Please solve this: the parser drops commas.",
+        "<returncode>9</returncode> is what I see",
+    ]
+    assert [event.text for event in events if event.kind == "call"] == ["cat src/p.py", "pytest -q"]
+    results = [event for event in events if event.kind == "result"]
+    assert [(event.exit_status, event.failed) for event in results] == [(0, False), (-1, True)]
+    assert next(event.text for event in events if event.kind == "assistant") == "I look."

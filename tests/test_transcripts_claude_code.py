@@ -111,6 +111,20 @@ def test_what_the_client_or_ralf_wrote_is_never_a_request(tmp_path: Path, text: 
     assert [(event.kind, event.form) for event in events] == [("mark", "noticed")]
 
 
+def reminder(kind: str, *items: Any) -> dict[str, Any]:
+    return {"type": "attachment", "attachment": {"type": kind, "content": list(items), "itemCount": len(items)}}
+
+
+def test_a_reminder_between_a_compaction_and_its_summary_does_not_part_them(tmp_path: Path) -> None:
+    _, events = read(
+        tmp_path,
+        {"type": "system", "subtype": "compact_boundary", "compactMetadata": {"trigger": "auto", "preTokens": 9}},
+        reminder("task_reminder", {"id": "1", "subject": "Pack", "status": "pending"}),
+        user("This session is being continued from a previous conversation", isCompactSummary=True),
+    )
+    assert [one.kind for one in events] == ["compaction"]
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

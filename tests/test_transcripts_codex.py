@@ -212,6 +212,19 @@ def test_the_summary_of_a_compaction_is_told_as_nothing_else(tmp_path: Path) -> 
     assert transcript.session == torn.session == r.SESSION
 
 
+@pytest.mark.parametrize(
+    "after", [r.call("exec_command", {"cmd": "ls"}), r.event("task_complete"), r.typed("more"), r.compacted("else")]
+)
+def test_a_message_that_was_not_announced_is_told_as_soon_as_it_is_no_summary(
+    tmp_path: Path, after: Record | list[Record]
+) -> None:
+    said = r.message("assistant", "It is done")
+    assert told(tmp_path, said, r.counted(10)) == []
+    assert told(tmp_path, said, r.counted(10), after)[0] == ("assistant", "It is done")
+    late = r.event("agent_message", message="It is done")
+    assert told(tmp_path, said, late, r.counted(10)) == [("assistant", "It is done")]
+
+
 # ---- which words are the person's, and what the client recorded besides ----
 
 

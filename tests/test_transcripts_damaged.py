@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 import gemini_records as g
 import opencode_records as o
+import ralf
 import rollouts as r
 import test_transcripts_claude_code as c
 from clocks import in_line
@@ -252,6 +253,20 @@ def test_the_time_grows_with_the_size_and_no_faster(tmp_path: Path, made: Format
 
     seconds(100)
     in_line(lambda: seconds(10_000), lambda: seconds(40_000), 12, 0.2)
+
+
+@each
+def test_a_checkpoint_of_a_damaged_log_says_what_it_could_not_read(tmp_path: Path, made: Format) -> None:
+    path = made.write(tmp_path / "s.jsonl", *made.records)
+    with path.open("ab") as file:
+        file.write(
+            b'{"type":"text","id":\n\xff\xfe\n[1]\n' + json.dumps(made.said(9, "We use SQLite.")).encode() + b"\n"
+        )
+    done = ralf.checkpoint("tides", path, root=tmp_path)
+    assert done.checkpoints
+    assert open_transcript(path).skipped == {}
+    source, _ = read(path)
+    assert source.skipped["malformed"] == len(source.malformed) >= 2
 
 
 @pytest.mark.ci

@@ -96,6 +96,16 @@ def test_an_answer_is_the_persons_word_beside_the_question(
     assert event.input == {"about": "Which datum?", "options": ["Chart", "Mean"]}
 
 
+def test_a_plan_is_approved_or_refused_with_words(tmp_path: Path) -> None:
+    plan = {"plan_path": "plans/tides.md"}
+    approved = "Plan approved. Switching to default mode.\n\nThe approved plan is stored at: plans/tides.md"
+    refused = "Plan rejected. User feedback: metres first\n\nThe plan is stored at: plans/tides.md\nRevise it."
+    event = read(tmp_path, said("", called("exit_plan_mode", plan, {"output": approved})))[-1]
+    assert (event.form, event.text, event.input) == ("plan", "(plan approved)", {"about": "plans/tides.md"})
+    result, event = read(tmp_path, said("", called("exit_plan_mode", plan, {"output": refused})))[-2:]
+    assert (event.form, event.text, event.call_id, result.refused) == ("refused", "metres first", "c1", True)
+
+
 @pytest.mark.parametrize("more", [{"status": "error"}, {"displayName": "ask (gauges MCP Server)"}])
 def test_a_call_that_failed_and_a_tool_of_a_server_decide_nothing_whatever_they_say(
     tmp_path: Path, more: Record

@@ -126,6 +126,16 @@ def test_who_cannot_have_a_lock_is_told_which_process_holds_it(tmp_path: Path) -
         pass
 
 
+def test_a_lock_that_is_held_is_waited_for_no_longer_than_said(tmp_path: Path) -> None:
+    lock = tmp_path / "locks" / "r.lock"
+    with locks.locked(lock, "r"):
+        for timeout in (0.0, 0.05):
+            started = time.monotonic()
+            with pytest.raises(Busy), locks.locked(lock, "r", timeout):
+                pass
+            assert time.monotonic() - started < AT_ONCE
+
+
 def test_who_is_killed_or_gives_up_while_waiting_is_passed_over(tmp_path: Path) -> None:
     lock, turns = tmp_path / "locks" / "r.lock", tmp_path / "turns"
 
