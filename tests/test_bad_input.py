@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 from collections.abc import Callable
 from pathlib import Path
 
@@ -64,57 +63,24 @@ def damaged(project: Path, kind: str) -> bytes:
 # ---- transcripts ----
 
 
-def _binary(path: Path) -> None:
-    path.write_bytes(os.urandom(4096) + b"\0")
-
-
-def _all_malformed(path: Path) -> None:
-    path.write_text('{"type": "user", \n{"type": broken}\n{{{\n')
-
-
-def _folder(path: Path) -> None:
-    path.mkdir()
-
-
-def _pipe(path: Path) -> None:
-    os.mkfifo(path)
-
-
-def _socket(path: Path) -> None:
-    here = Path.cwd()
-    os.chdir(path.parent)  # a socket's path has few characters
-    try:
-        with socket.socket(socket.AF_UNIX) as made:
-            made.bind(path.name)
-    finally:
-        os.chdir(here)
-
-
-def _dangling(path: Path) -> None:
-    path.symlink_to("nowhere")
-
-
-def _looping(path: Path) -> None:
-    path.symlink_to(path.name)
-
-
-def _unknown_json(path: Path) -> None:
-    path.write_text('{"a": 1}\n{"b": 2}\n')
+NO_TRANSCRIPTS: dict[str, tuple[Callable[[Path], object], int]] = {
+    "binary": (lambda path: path.write_bytes(os.urandom(4096) + b"\0"), 4),
+    "all malformed": (lambda path: path.write_text('{"type": "user", \n{"type": broken}\n{{{\n'), 4),
+    "unknown JSON": (lambda path: path.write_text('{"a": 1}\n{"b": 2}\n'), 4),
+    "a folder": (Path.mkdir, 4),
+    "a pipe": (os.mkfifo, 4),
+    "a link to nowhere": (lambda path: path.symlink_to("nowhere"), 3),
+    "a link to itself": (lambda path: path.symlink_to(path.name), 1),
+    "nothing": (lambda path: None, 3),
+}
+"""What may lie in the place of a transcript, and the exit status."""
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize(
-    ("make", "status"),
-    [
-        *((make, 4) for make in (_binary, _all_malformed, _unknown_json, _folder, _pipe, _socket)),
-        *((_dangling, 3), (_looping, 1), (lambda path: None, 3)),
-    ],
-    ids=["binary", "all malformed", "unknown JSON", "folder", "pipe", "socket", "dangling", "looping", "missing"],
-)
-def test_a_file_that_is_no_transcript_is_named_and_nothing_is_written(
-    cli: Cli, project: Path, make: Callable[[Path], None], status: int
-) -> None:
+@pytest.mark.parametrize("kind", NO_TRANSCRIPTS)
+def test_a_file_that_is_no_transcript_is_named_and_nothing_is_written(cli: Cli, project: Path, kind: str) -> None:
     path = project / "x.jsonl"
+    make, status = NO_TRANSCRIPTS[kind]
     make(path)
     before = kept_bytes(project)
     for verb in (("checkpoint", "good"), ("checkpoint", "new")):
