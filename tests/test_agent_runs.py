@@ -12,10 +12,9 @@ import pytest
 from ralf.agent.model import Retry
 from ralf.agent.run import AgentRun
 from ralf.errors import (
-    Claimed,
     UnknownAnswer,
 )
-from runskit import elsewhere, started
+from runskit import elsewhere
 
 # ---- states ----
 
@@ -41,26 +40,6 @@ def test_a_state_comes_back_byte_for_byte_in_the_next_process_whatever_its_bytes
 
 
 # ---- the claim ----
-
-
-@pytest.mark.ci
-def test_a_live_holder_is_named_and_keeps_its_run(tmp_path: Path) -> None:
-    code = "run = AgentRun('r', root=root, by='worker-1'); run.save(b'mine'); print('ready', flush=True); input()\n"
-    with started(tmp_path, code) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        with AgentRun("r", root=tmp_path) as run:
-            assert run.status == "running"
-            with pytest.raises(Claimed, match="worker-1"):
-                run.load()
-            with pytest.raises(Claimed):
-                _ = run.is_open
-        process.kill()
-    with AgentRun("r", root=tmp_path) as run:
-        assert run.status == "lost"
-        assert run.load() == b"mine"
-        assert run.term == 2
-        assert run.state().losses == 1
 
 
 @pytest.mark.ci

@@ -11,28 +11,6 @@ from ralf.errors import Busy, NotFound
 from storekit import route_file
 
 
-def test_a_decision_is_returned_with_its_label_and_read_back_as_it_was_said(tmp_path: Path) -> None:
-    made = ralf.record_decision(
-        "tide",
-        "Use SQLite in WAL mode",
-        rationale="one file, many readers",
-        alternatives=["Postgres: a server to run", "JSON files"],
-        root=tmp_path,
-    )
-    assert (made.id, made.kind, made.status, made.origin, made.pinned) == (
-        "DEC-001",
-        "decision",
-        "active",
-        "unknown",
-        False,
-    )
-    assert made.alternatives == ("Postgres: a server to run", "JSON files")
-    context = ralf.get_context("tide", root=tmp_path)
-    assert context.decisions == (made,)
-    assert context.created == made.timestamp
-    assert "Use SQLite in WAL mode" in route_file(tmp_path, "tide").read_text(encoding="utf-8")
-
-
 @pytest.mark.parametrize("said", ["dec-1", "DEC-1", "Dec-001", "1", " DEC-001 ", "0001"])
 def test_the_label_of_what_a_decision_replaces_is_taken_as_why_takes_it(tmp_path: Path, said: str) -> None:
     ralf.record_decision("tide", "Use Flask", root=tmp_path)

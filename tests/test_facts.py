@@ -108,27 +108,6 @@ def test_a_test_run_is_told_in_its_own_words(output: str, expected: str) -> None
     assert checks.test_result(output) == expected
 
 
-# ---- requests and to-dos ----
-
-
-@pytest.mark.ci
-def test_a_whole_to_do_list_replaces_the_one_before_and_tells_the_step(session: Session) -> None:
-    todos = [
-        {"content": "Pick", "status": "completed"},
-        {"content": "Wash", "status": "in_progress"},
-        {"content": "Pack", "status": "pending"},
-    ]
-    session.tool("TodoWrite", {"todos": todos})
-    work = extracted(session).work
-    assert [(t.content, t.status) for t in work.todos] == [
-        ("Pick", "completed"),
-        ("Wash", "in_progress"),
-        ("Pack", "pending"),
-    ]
-    assert (work.plan_step, work.total_steps) == (2, 3)
-    assert [(s.step, s.description) for s in work.completed_steps] == [(1, "Pick")]
-
-
 # ---- stretches ----
 
 

@@ -83,28 +83,6 @@ def _block(root: Path, words: str) -> str:
 
 @pytest.mark.ci
 @pytest.mark.parametrize("kind", EDITS)
-def test_an_edit_made_on_an_older_revision_is_merged(project: Path, kind: str) -> None:
-    """Somebody had the file open while two records were written, then saved."""
-    change, holds = EDITS[kind]
-    opened = route_file(project, "tide").read_bytes()
-    write(project)
-    ralf.record_decision("tide", "Decided meanwhile", root=project)
-    route_file(project, "tide").write_bytes(opened)
-    change(project)
-    for count in (3, 4):
-        context = ralf.get_context("tide", root=project)
-        assert holds(context)
-        assert _said("Decided meanwhile")(context)
-        assert context.checkpoint_count == count
-        assert len({decision.id for decision in context.decisions}) == len(context.decisions)
-        if count == 3:
-            write(project)
-    assert _said("Decided meanwhile")(rebuilt(project))
-    assert holds(ralf.get_context("tide", root=project))
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize("kind", EDITS)
 def test_an_edit_whose_writer_died_before_it_wrote_the_file_is_taken_in_once(project: Path, kind: str) -> None:
     """The record is in the journal; the file is still the one that the person saved."""
     change, holds = EDITS[kind]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -63,27 +62,6 @@ def test_two_hundred_megabytes_go_by_fast_and_in_little_memory(tmp_path: Path) -
     assert again < 1
     assert peak < MOST_MEMORY
     assert ralf.get_context("r", root=tmp_path).checkpoint_count == context.checkpoint_count
-
-
-@pytest.mark.parametrize(
-    "time",
-    ["", "yesterday", "9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z", "2026-99-99T99:99:99Z", "1e400", "\n## Forged\n"],
-)
-def test_times_that_go_back_lie_ahead_or_are_none_neither_lose_nor_forge_anything(tmp_path: Path, time: str) -> None:
-    """The order is that of the records."""
-    records = [json.loads(line) for line in storekit.lines_of(2_000)[0].splitlines()]
-    for number, record in enumerate(records):
-        record["timestamp"] = time if number % 2 else f"20{90 - number % 50}-01-01T00:00:00Z"
-    (tmp_path / "s.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
-    path = ralf.checkpoint("r", tmp_path / "s.jsonl", root=tmp_path).path
-    before = path.read_bytes()
-    assert ralf.checkpoint("r", tmp_path / "s.jsonl", root=tmp_path).checkpoints == ()
-    assert path.read_bytes() == before
-    assert b"Forged" not in before
-    context = ralf.get_context("r", root=tmp_path)
-    assert context.checkpoint_count == 1
-    ralf.record_decision("r", "Go on", root=tmp_path)
-    assert ralf.get_context("r", root=tmp_path).render(300)
 
 
 @pytest.mark.ci

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from clocks import within
 from ralf.errors import Damaged, DamagedPlan
 from ralf.project import Project, find
 from ralf.tasks import planfile as plans
@@ -178,26 +177,3 @@ def test_the_guide_shows_what_is_written() -> None:
         task("TASK-b4t8", "TASK-8m2p", title="Send the form", role="frontend"),
     ]
     assert render(make_plan(known, every=3), known).decode() in guide
-
-
-# ---- time ----
-
-MANY = 10_000
-
-
-@pytest.mark.ci(seconds=2)
-def test_ten_thousand_tasks_are_planned_written_and_read_in_a_moment(project: Project) -> None:
-    known = [
-        TaskState(task=task(f"TASK-{number:05d}", title="Carry the tide table over " * 9, created=f"{number:05d}"))
-        for number in range(MANY)
-    ]
-
-    def planned() -> None:
-        path_of(project).unlink(missing_ok=True)
-        plan = serialize(root=project.root, states=known, every=10**6)
-        serialize(root=project.root, states=known)
-        assert plans.load(project) == plan
-
-    within(2, planned)  # 0.3 s on a machine that does nothing else
-    plan = plans.load(project)
-    assert len([*plan]) == MANY

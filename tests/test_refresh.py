@@ -16,7 +16,7 @@ from ralf.maintenance import ownership
 from ralf.model import Carried, Decision, HandOver, RouteContext
 from ralf.project import Project
 from ralf.tasks.model import Attempt, Claim, Evidence, Task, TaskState
-from ralf.tasks.refresh import MOST_BEFORE, Neighbour, Refresh, gather
+from ralf.tasks.refresh import Neighbour, Refresh, gather
 from ralf.text import tokens
 from ralf.text.cleaning import OWN_OUTPUT, outside
 from taskskit import Kept
@@ -141,28 +141,6 @@ def test_a_lost_lease_is_told_to_stop(project: Path, kept: Kept) -> None:
         assert "tide-4" in found.render() and "task done" not in found.render()
     with pytest.raises(UsageError):
         told(project, kept, lease="x")
-
-
-# ---- only what is needed ----
-
-
-@pytest.mark.ci
-def test_of_very_many_tasks_only_those_around_are_read_and_the_others_counted(project: Path) -> None:
-    ids = [f"TASK-{number}" for number in range(10_000)]
-    kept = Kept(
-        {id_: TaskState(Task(id_, f"Title {id_}", "Text", after=ids[max(0, n - 1) : n])) for n, id_ in enumerate(ids)}
-    )
-    for id_ in ids[:5_000]:
-        kept.all[id_] = replace(
-            kept.all[id_], task=replace(kept.all[id_].task, status="completed"), summary=f"Done {id_}"
-        )
-    claimed(kept, ids[5_000], "tide-4", 1)
-    segments = tuple(tuple(ids[at : at + 100]) for at in range(0, 10_000, 100))
-    found = told(project, kept, segments=segments)
-    assert len(kept.asked) < MOST_BEFORE + 40
-    assert len(found.before) == MOST_BEFORE
-    text = found.render()
-    assert "Done TASK-4999\n" in text
 
 
 # ---- the budget ----

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import json
-import shutil
 import signal
 import time
-from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 import ralf
-from ralf.errors import Busy
 from ralf.maintenance.repair import repair
 from ralf.maintenance.verify import verify
-from ralf.project import Project
-from ralf.storage import locks
 from ralf.storage.filestore import FileStore
-from storekit import context_of, copied, journal_file, route_file, start, write_session
+from storekit import context_of, copied, journal_file, start, write_session
 
 pytestmark = pytest.mark.ci
 
@@ -110,46 +104,3 @@ def test_a_repair_that_is_killed_loses_nothing_and_done_again_completes(
     kept = b"".join(path.read_bytes() for path in context_of(root).rglob("*.damaged"))
     assert b"x" * 500 in kept
     assert b"broken" in kept
-
-
-def _look(root: Path) -> object:
-    return ralf.get_context("tide", root=root).revision
-
-
-WHOEVER_HOLDS_A_PLACE: dict[str, Callable[[Path], object]] = {
-    "who reads": _look,
-    "who tells of a reason": lambda root: ralf.why("tide", "DEC-003", root=root),
-}
-
-
-@pytest.mark.parametrize("who", WHOEVER_HOLDS_A_PLACE)
-def test_whoever_holds_a_place_in_a_journal_that_is_rewritten_begins_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, who: str
-) -> None:
-    """A purge comes in before each of the first times that a place is looked up, unless somebody holds the route."""
-    write_session(tmp_path / "session.jsonl", 800)
-    ralf.checkpoint("tide", tmp_path / "session.jsonl", root=tmp_path)
-    for number in range(30):
-        ralf.record_decision("tide", f"Choose {number}", root=tmp_path)
-    path = route_file(tmp_path, "tide")
-    path.write_text(path.read_text().replace("\ndecisions:", "\nby_hand: true\ndecisions:"))
-    shutil.rmtree(context_of(tmp_path) / "cache")
-    project, times = Project(tmp_path), [0]
-
-    def purged_first(name: str) -> None:
-        method = getattr(FileStore, name)
-
-        def wrapped(self: FileStore, *args: object, **named: object) -> object:
-            if times[0] < 3 and not (name == "read" and named.get("after") is None):
-                with monkeypatch.context() as own, suppress(Busy), locks.locked(project.route_lock("tide"), "tide", 0):
-                    times[0] += 1
-                    own.setattr(FileStore, name, method)
-                    project.store.replace("routes/tide", lambda entry: b"{ " + entry.record[1:])
-            return method(self, *args, **named)
-
-        monkeypatch.setattr(FileStore, name, wrapped)
-
-    for name in ("read", "entry", "newest"):
-        purged_first(name)
-    WHOEVER_HOLDS_A_PLACE[who](tmp_path)
-    assert times[0]

@@ -153,30 +153,6 @@ def test_labels_are_unique_and_every_successor_and_its_predecessor_name_each_oth
     assert len(set(active)) == len(active)
 
 
-# ---- single records ----
-
-
-def test_a_checkpoint_adds_an_entry_a_section_and_its_tokens() -> None:
-    context = folded(
-        ("checkpoint", checkpoint(0)), ("checkpoint", checkpoint(1, key_events=["an event"], tokens_stored=7))
-    )
-    assert context.checkpoint_count == 2
-    assert context.total_tokens_consumed == 3000
-    assert context.context_checkpoint.tokens_at_checkpoint == 2000
-    assert (context.created, context.last_checkpoint) == ("2026-03-01T10:00:00Z", "2026-03-01T11:30:00Z")
-    assert [section.number for section in context.body.sections] == [2, 1]
-    entry = context.checkpoints[-1]
-    assert (entry.checkpoint_id, entry.session, entry.lines, entry.tokens) == ("cp-002", "s", "11-20", 2000)
-    assert (entry.key_events, entry.tokens_stored, entry.reason) == (("an event",), 7, "threshold")
-    assert entry.summary_ref == "### Checkpoint 2: title 1"
-    assert context.body.sections[0].text.split("\n") == [
-        "**Period:** 2026-03-01T11:00:00Z \u2192 2026-03-01T11:30:00Z",
-        "**Tokens:** 2,000",
-        "",
-        "- what happened in 1",
-    ]
-
-
 # ---- edits ----
 
 

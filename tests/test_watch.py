@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import signal
 import time
@@ -69,28 +68,6 @@ def test_each_reason_is_recorded_in_the_checkpoint(tmp_path: Path, reason: str) 
     assert report.reason == reason
     assert ralf.get_context("tide", root=tmp_path).checkpoints[-1].reason == reason
     assert look(tmp_path / "s.jsonl", tmp_path) == []  # it does not fire twice for the same bytes
-
-
-@pytest.mark.ci
-def test_a_growing_transcript_gets_a_checkpoint_each_time_that_one_falls_due(tmp_path: Path) -> None:
-    path, number, looks = tmp_path / "s.jsonl", 0, 0
-    path.touch()
-
-    def wait(_: float) -> None:
-        nonlocal number, looks
-        looks += 1
-        number = grow(path, 700, number)
-
-    reports = []
-    for report in watch("tide", path, root=tmp_path, every=2_000, wait=wait):
-        reports.append(report)
-        if len(reports) == 4:
-            break
-    assert {report.reason for report in reports} == {"threshold"}
-    assert looks >= 4 * 2
-    spans = checkpoints_of(tmp_path, "tide")
-    assert len(spans) == len(set(spans)) >= 4
-    assert all(one[2] == other[1] for one, other in itertools.pairwise(spans))
 
 
 def _until(holds: Callable[[], object], seconds: float = storekit.HANGS) -> None:
