@@ -139,3 +139,37 @@ def test_log_and_why_name_the_person_whose_clone_has_decided(team: tuple[User, U
     assert "Draw the levels in feet" in why and "by Bob" in why and "in another clone" in why
     [event] = [one for one in json.loads(ann.does("log", "harbour", "--json").out) if one["kind"] == "shared"]
     assert (event["id"][:4], event["time"][-1]) == ("DEC-", "Z")
+
+
+def passed_on(giver: User, taker: User) -> str:
+    """What holds in the route for one who accepts what another has pushed."""
+    name = giver.project.parent.name
+    giver.git("add", "-A")
+    giver.git("commit", "-q", "--allow-empty", "-m", "whatever is new")
+    giver.git("push", "-q", "origin", f"HEAD:{name.lower()}")
+    assert merged(taker, name.lower())
+    assert taker.types("trust", name, answer="y\n")[0] == 0
+    return taker.does("show", "harbour", "--section", "decisions").out.partition("No longer in force")[0]
+
+
+def test_a_decision_that_its_author_has_undone_is_in_force_for_no_colleague_until_the_undo_is_undone(
+    team: tuple[User, User],
+) -> None:
+    ann, bob = team
+    assert "Use SQLite" in passed_on(ann, bob)
+    assert ann.types("undo", "harbour")[0] == 0
+    assert "Use SQLite" not in passed_on(ann, bob)
+    [undone] = [one for one in ann.does("log", "harbour", "--json").json() if one["kind"] == "undo"]
+    assert ann.types("undo", "harbour", f"r{undone['revision']}")[0] == 0
+    assert "Use SQLite" in passed_on(ann, bob)
+
+
+def test_a_colleagues_decision_that_somebody_dropped_and_no_longer_drops_is_in_force_again(
+    team: tuple[User, User],
+) -> None:
+    ann, bob = team
+    label = next(word for word in passed_on(ann, bob).split() if word.startswith("DEC-"))
+    assert bob.types("undo", "harbour", label)[0] == 0
+    assert "Use SQLite" not in passed_on(bob, ann)
+    assert bob.types("undo", "harbour")[0] == 0
+    assert "Use SQLite" in passed_on(bob, ann)

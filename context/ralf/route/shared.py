@@ -25,7 +25,7 @@ from ralf.text.cleaning import clean, one_line, trimmed
 from ralf.text.frozen import NamedTuple, replace
 from ralf.text.patterns import regex
 
-KINDS = ("decision", "drop", "edit", "handover", "revert")
+KINDS = ("decision", "drop", "edit", "handover", "revert", "undo")
 """Records that may be shared: what a checkpoint takes from a session is talk."""
 
 ORIGIN = "clone"
@@ -51,6 +51,7 @@ class Note(NamedTuple):
     by         the person, as git calls them
     decisions  as they are there from then on, by the labels that all clones use
     dropped    labels of decisions that are taken back
+    restored   labels of other clones' decisions that this one had taken back, and no longer does
     handed     what was handed over, "" for nothing
     """
 
@@ -61,6 +62,7 @@ class Note(NamedTuple):
     route: str
     decisions: tuple[Decision, ...] = ()
     dropped: tuple[str, ...] = ()
+    restored: tuple[str, ...] = ()
     handed: str = ""
 
 
@@ -93,6 +95,7 @@ def publish(project: Project, route: str, revision: int, before: RouteContext, a
     gone = [stone.id for stone in after.dropped if stone not in before.dropped and stone.id not in unshared]
     if after.folded.decision_count == before.folded.decision_count:
         gone += [label for label in was if label not in present and label not in gone]
+    restored = [stone.id for stone in before.dropped if stone not in after.dropped and stone.id not in present]
     folded = {label: cap.bare(item) for label, item in was.items()}  # the cap takes nothing back
     changed = [
         one for one in present.values() if one not in (was.get(one.id), folded.get(one.id)) and one.id not in gone
@@ -101,6 +104,7 @@ def publish(project: Project, route: str, revision: int, before: RouteContext, a
     tree = {
         "decisions": [_plain(item, tag) for item in changed],
         "dropped": [shared_label(label, tag) for label in gone],
+        "restored": [shared_label(label, tag) for label in restored],
         "handed": trimmed(one_line(" ".join(filter(None, [last.now, *last.next]))), _TEXT // 2) if last else "",
     }
     if any(tree.values()):
@@ -180,6 +184,7 @@ def _note(file: SharedFile) -> Note:
         file.route,
         tuple(_decision(one, str(tree["by"])) for one in tree.get("decisions", ())),
         tuple(map(str, tree.get("dropped", ()))),
+        tuple(map(str, tree.get("restored", ()))),
         trimmed(one_line(clean(str(tree.get("handed", "")))), 1_000),
     )
 
@@ -263,7 +268,7 @@ def with_others(project: Project, context: RouteContext, found: Others | None = 
         return context
     gone = {stone.id for stone in (*context.dropped, *context.forgotten)}
     own = {shared_label(item.id, project.git.clone): item for item in context.decisions}
-    taken_back = {label for note in known for label in note.dropped}
+    taken_back = _taken_back(known)
     by_own = {item.supersedes: item.id for item in context.decisions if item.supersedes}
     theirs = [
         replace(item, status="superseded", superseded_by=by_own[item.id]) if item.id in by_own else item
@@ -285,13 +290,20 @@ def with_others(project: Project, context: RouteContext, found: Others | None = 
 
 
 def _folded(notes: Iterable[Note]) -> list[Decision]:
-    """The decisions of some files, each as it is now: what one took back stays so."""
-    known: dict[str, Decision] = {}
-    gone: set[str] = set()
-    for note in notes:
-        known |= {item.id: item for item in note.decisions}
-        gone |= set(note.dropped)
+    """The decisions of some files, each as it is now."""
+    notes = list(notes)
+    known = {item.id: item for note in notes for item in note.decisions}
+    gone = _taken_back(notes)
     return [item for label, item in known.items() if label not in gone]
+
+
+def _taken_back(notes: Iterable[Note]) -> set[str]:
+    """The labels that a clone has taken back, and has not shared again since: another clone's word does not lift it."""
+    gone: set[tuple[str, str]] = set()
+    for note in notes:
+        gone -= {(label, note.clone) for label in (*(item.id for item in note.decisions), *note.restored)}
+        gone |= {(label, note.clone) for label in note.dropped}
+    return {label for label, _ in gone}
 
 
 def lines_of(note: Note) -> Iterator[str]:
@@ -301,5 +313,7 @@ def lines_of(note: Note) -> Iterator[str]:
         yield f"{item.id} ({note.by}): {item.decision}{why}"
     for label in note.dropped:
         yield f"{one_line(clean(label))[:40]} ({note.by}): taken back"
+    for label in note.restored:
+        yield f"{one_line(clean(label))[:40]} ({note.by}): in force again"
     if note.handed:
         yield f"handed over by {note.by}: {note.handed}"
