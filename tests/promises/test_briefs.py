@@ -39,6 +39,21 @@ def at_least(text: str) -> int:
     return len(re.findall(r"\s?[^\W\d_]+|\d{1,3}|[^\w\s]+|_+|\s+(?=\S)|\s+", text)) * 7 // 10
 
 
+def test_a_brief_counts_the_decisions_in_force_and_the_notes_that_its_budget_leaves_out(user: User) -> None:
+    session, _ = long_talk(user)
+    recorded(session)
+    decided = [f"Gauge {n} is read in centimetres, whatever the maker's manual of that year says" for n in range(9)]
+    user.has_decided("harbour", *decided)
+    user.does("decide", "harbour", "Never push to main", "--rule")
+    user.write_note("harbour", "The pier is closed in March.")
+    for budget in (250, 350, 450, 600, 1_000, 4_000):
+        text = brief(user, budget)
+        shown = sum(words in text for words in (*decided, "Never push to main"))
+        missing = re.search(r"^Not here:.*?(\d+) decisions?\b", text, re.MULTILINE)
+        assert shown + int(missing[1] if missing else 0) == 10, (budget, text)
+        assert ("The pier is closed" in text) != bool(re.search(r"^Not here:.*\b1 note\b", text, re.MULTILINE)), text
+
+
 def long_talk(user: User) -> tuple[Session, list[str]]:
     """A session of thirty short requests, each of which is worked on; and the requests."""
     session = user.session()

@@ -35,7 +35,7 @@ class Bullet:
     @property
     def key(self) -> str:
         """Its key among the pieces of a brief."""
-        return f"hand-{self.place[0]}-{self.place[1]}"
+        return f"hand-{self.kind}-{self.place[0]}-{self.place[1]}"
 
 
 _NEEDED: tuple[tuple[Kind, slice], ...] = (

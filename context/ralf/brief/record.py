@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
+from typing import NamedTuple
 
 from ralf.brief import lines, order, quoting
 from ralf.brief.filling import Budget, Piece, fill, joined, size
@@ -42,11 +43,13 @@ def composed(view: View, max_tokens: int | None = None) -> tuple[str, Pieces]:
         "Words in quotes were said then; what was agreed later holds.",
     )
     steps, budget = len(composer.calls), Budget(max_tokens)
-    has_room = budget.take([head, _foot(view, 9_999, steps)])
-    text, is_whole, hidden = _filled(composer, budget) if has_room else ("", False, 0)
+    decisions, notes = (9_999 * bool(_hidden(composer.pieces, keys)) for keys in (_DECISIONS, _NOTES))
+    decisions = 9_999 if view.handed.kept else decisions
+    has_room = budget.take([head, _foot(view, Missing(decisions, notes, 9_999), steps)])
+    text, is_whole, missing = _filled(composer, budget) if has_room else ("", False, Missing())
     if not has_room or ("last" in composer.pieces and composer.pieces["last"].level < 0):
         return _least(view, max_tokens or 0), composer.pieces
-    parts = (head, view.now, text, _foot(view, hidden, 0 if is_whole else steps))
+    parts = (head, view.now, text, _foot(view, missing, 0 if is_whole else steps))
     return "\n".join(filter(None, parts)), composer.pieces
 
 
@@ -74,21 +77,38 @@ def _pieces(view: View, sections: Collection[int] | None = None) -> Composer:
     return composer
 
 
-def _filled(composer: Composer, budget: Budget) -> tuple[str, bool, int]:
-    """The text that the pieces come to within a budget, whether that is all, and how many messages are missing."""
+class Missing(NamedTuple):
+    """How many decisions (rules and what was tried, too), notes and pins, and messages a brief does not show."""
+
+    decisions: int = 0
+    notes: int = 0
+    messages: int = 0
+
+
+_DECISIONS = ("rule-", "decision-", "failed-approach-", "hand-decision-", "hand-avoid-")
+
+_NOTES = ("note-", "pin-")
+
+
+def _hidden(pieces: Pieces, keys: str | tuple[str, ...]) -> list[str]:
+    return [key for key, piece in pieces.items() if key.startswith(keys) and piece.level < 0]
+
+
+def _filled(composer: Composer, budget: Budget) -> tuple[str, bool, Missing]:
+    """The text that the pieces come to within a budget, whether that is all, and what is missing."""
     pieces = composer.pieces
     granted = order.grants([*pieces], len(composer.before), composer.log, composer.late, composer.view.recorded)
     if composer.view.asked is not None:
         granted = chain(order.first([*pieces], composer.view.recorded), _asked(composer, composer.view.asked), granted)
     is_whole = fill(budget, pieces, _with_handed(granted, composer, budget.most))
-    turns = [f"turn-{number}" for number in range(len(composer.before))]
-    hidden = [key for key in turns if key in pieces and pieces[key].level < 0]
+    hidden = _hidden(pieces, "turn-")
     if hidden:
         pieces["gap-talk"].levels, pieces["gap-talk"].place = [_gap(len(hidden))], (TALK, int(hidden[-1][5:]), 9)
     else:
         pieces.pop("gap-talk", None)
     is_whole = is_whole and all(piece.is_whole for piece in pieces.values())
-    return joined(pieces.values()), is_whole, len(hidden)
+    decisions, notes = (len(_hidden(pieces, keys)) for keys in (_DECISIONS, _NOTES))
+    return joined(pieces.values()), is_whole, Missing(decisions, notes, len(hidden))
 
 
 def _gap(count: int) -> str:
@@ -165,10 +185,12 @@ def _with_handed(granted: Iterable[order.Grant], composer: Composer, most: int |
     return interleaved(composer.pieces, granted, handed)
 
 
-def _foot(view: View, messages: int, steps: int) -> str:
+def _foot(view: View, missing: Missing, steps: int) -> str:
     """What is not here, and how to get it; how to record; `steps`: of which there is more than is shown."""
-    parts = [f"{messages} message{'s' * (messages > 1)}"] if messages else []
-    parts += [f"detail of {steps} call{'s' * (steps > 1)}", f"each {LEFT_OUT}"] if steps else []
+    decisions, notes, messages = missing
+    counts = ((decisions, "decision"), (notes, "note"), (messages, "message"))
+    parts = [f"{count} {what}{'s' * (count > 1)}" for count, what in counts if count]
+    parts += [f"detail of {steps} call{'s' * (steps > 1)}", f"the text cut at {LEFT_OUT}"] if steps else []
     route = view.route or "ROUTE"
     to_record = _TO_RECORD.format(route=route, command=view.command)
     not_here = _NOT_HERE.format(what=", ".join(parts), route=route, command=view.command)
