@@ -99,14 +99,15 @@ def _use(project: Project, name: str, *, is_new: bool) -> None:
     from ralf_cli.output import say
     from ralf_integrations.mcp import caller
 
-    name = routing.known(project, name) or routing.check_typed(project, name, is_new=is_new)
+    found = routing.known(project, name)
+    name = found or routing.check_typed(project, name, is_new=is_new)
     session = caller.session(project) if environment.is_agent() else ""
     if environment.is_agent() and not session:
         what = "your client does not say which session this is, and the terminal's route is not yours to change"
         raise UsageError(name, what, f"name the route in each command, or start the client with RALF_TASK_ID={name}")
     routing.use(project, name, session=session or None)
     whose = "this session" if session else "this project's commands"
-    click.echo(f"{name}: the route of {whose}")
+    click.echo(f"{name}: the route of {whose}{'' if found else ', a new one: its first record makes it'}")
     if not session:
         say(f"sessions keep theirs; for one of them: RALF_TASK_ID={name} claude, or ralf route {name} within it")
 

@@ -252,7 +252,8 @@ def check_new(project: Project, route: str) -> str:
 
 def check_typed(project: Project, route: str, *, is_new: bool = False) -> str:
     """The name that somebody has typed, as `check_new` has it; UsageError, "did you mean", for one of no route that is
-    a slip of the pen away from one: one edit, from six characters two, with the same numbers in it.
+    a slip of the pen away from one: one edit, from six characters two, with the same numbers in it. `TASK-01` has the
+    number of `TASK-001`, and `TASK-0O1` looks like it; `TASK-002` and `API-v2` are other names.
 
     is_new  it is meant as it is typed
     """
@@ -265,9 +266,21 @@ def check_typed(project: Project, route: str, *, is_new: bool = False) -> str:
     return found
 
 
+_ALIKE = str.maketrans("oli", "011")
+
+
 def _is_slip(name: str, typed: str) -> bool:
-    shorter = min(len(name), len(typed))
-    return _NUMBER.findall(name) == _NUMBER.findall(typed) and _is_near(name, typed, min(2, shorter // 3))
+    if name.translate(_ALIKE) == typed.translate(_ALIKE):
+        return True
+    numbers, others = _NUMBER.findall(name), _NUMBER.findall(typed)
+    is_same = len(numbers) == len(others) and all(map(_is_same_number, numbers, others))
+    return is_same and _is_near(name, typed, min(2, min(len(name), len(typed)) // 3))
+
+
+def _is_same_number(one: str, other: str) -> bool:
+    """Whether two texts of digits are one number, or differ in length though one is filled up with zeros."""
+    is_filled = any(len(text) > 1 and text[0] == "0" for text in (one, other))
+    return one.lstrip("0") == other.lstrip("0") or (is_filled and len(one) != len(other))
 
 
 def _is_near(one: str, other: str, edits: int) -> bool:
