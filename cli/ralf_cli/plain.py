@@ -217,10 +217,11 @@ def _decide(options: _Options, root: str | None) -> str:
     import ralf
     from ralf import project as projects, routing
     from ralf.route.load import load_state
+    from ralf.text import cleaning
     from ralf_cli.person import author
 
     route, project = options[""], projects.find(root)
-    if routing.known(project, route) != route:
+    if not cleaning.is_valid(route) or routing.known(project, route) != route:
         return ""
     decision = ralf.record_decision(
         route,

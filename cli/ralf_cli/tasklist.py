@@ -77,6 +77,7 @@ def add(
     Exit status: 0 · 1 unwritable, disk full · 2 no title, a title that fits several tasks, invalid id or route ·
     3 no such task to come after · 5 busy
     """
+    from ralf import project as projects, routing
     from ralf.errors import UsageError
     from ralf.tasks import editing
     from ralf.tasks.model import PRIORITY
@@ -106,11 +107,14 @@ def add(
     else:
         click.echo(state.task.id)
     warn(state.warnings)
+    project = projects.find(root)
+    if route and not quiet and (near := routing.near_to(project, route)):
+        say(f"note: there is no route {route} yet; if you mean {' or '.join(near)}:")
+        say(f"ralf task edit {state.task.id} --route {near[0]}")
     if state.task.verify and not quiet:
-        from ralf import project as projects
         from ralf.tasks.evidence import why_not_run
 
-        if problem := why_not_run(projects.find(root)):
+        if problem := why_not_run(project):
             say(f"note: `verify:` does not run: {problem}")
 
 

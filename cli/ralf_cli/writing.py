@@ -246,6 +246,7 @@ def decide(
             click.echo(f"{called_now(root, route)}: pinned line {made.line}: {echoed(made.words)}")
         return
     with given_back(root, text or "", because, *instead_of):
+        routing.check_order(projects.find(root), route, text or "", "ralf decide")
         routing.check_typed(projects.find(root), route, is_new=is_new)
         decision = ralf.record_decision(
             route,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
 from itertools import count
@@ -250,6 +251,14 @@ def check_new(project: Project, route: str) -> str:
     return route
 
 
+def check_order(project: Project, route: str, text: str, command: str) -> None:
+    """UsageError where ROUTE and TEXT were typed in the other order: the text is a route, and the route is none."""
+    name = known(project, text) if cleaning.is_valid(text) else None
+    if name is not None and not (cleaning.is_valid(route) and known(project, route)):
+        hint = f"{command} {name} {shlex.quote(cleaning.one_line(route))}"
+        raise UsageError(name, "is a route, which comes before the text", hint)
+
+
 def check_typed(project: Project, route: str, *, is_new: bool = False) -> str:
     """The name that somebody has typed, as `check_new` has it; UsageError, "did you mean", for one of no route that is
     a slip of the pen away from one: one edit, from six characters two, with the same numbers in it. `TASK-01` has the
@@ -258,12 +267,18 @@ def check_typed(project: Project, route: str, *, is_new: bool = False) -> str:
     is_new  it is meant as it is typed
     """
     found = check_new(project, route)
-    if is_new or known(project, found) is not None or found == choose(project).route:
+    if is_new or found == choose(project).route:
         return found
-    near = [name for name in names_of(project) if _is_slip(name.casefold(), found.casefold())]
-    if near:
+    if near := near_to(project, found):
         raise UsageError(found, f"did you mean {' or '.join(near)}? There is no route {found}", "to make it: --new")
     return found
+
+
+def near_to(project: Project, route: str) -> list[str]:
+    """The routes that a name is a slip of the pen away from; none for a route's own name."""
+    if known(project, route) is not None:
+        return []
+    return [name for name in names_of(project) if _is_slip(name.casefold(), route.casefold())]
 
 
 _ALIKE = str.maketrans("oli", "011")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
 from promises.user import Session, User
@@ -77,6 +79,21 @@ def test_a_mistyped_route_is_refused_with_the_name_that_was_meant_and_makes_no_r
         assert ran.status != 0, words
         assert "tidepool" in ran.err
     assert [row["route"] for row in user.does("list", "--json").json()] == ["tidepool"]
+
+
+def test_a_text_typed_before_its_route_is_refused_with_the_command_that_was_meant(user: User) -> None:
+    user.does("decide", "api-refactoring", "Use WAL")
+    for text in ("Sqlite", "Use SQLite"):
+        ran = user.ralf("decide", text, "api-refactoring", "--because", "one file")
+        assert (ran.status, ran.out) == (2, "")
+        assert f"ralf decide api-refactoring {shlex.quote(text)}" in ran.err
+    assert [row["route"] for row in user.does("list", "--json").json()] == ["api-refactoring"]
+
+
+def test_a_task_with_a_route_that_is_nearly_an_existing_one_is_told(user: User) -> None:
+    user.does("decide", "api-refactoring", "Use WAL")
+    added = user.does("task", "add", "Write the parser", "--route", "api-refactoing")
+    assert f"ralf task edit {added.out.strip()} --route api-refactoring" in added.err
 
 
 def test_the_environment_wins_over_route_use_that_over_the_branch_and_that_over_the_first_request(user: User) -> None:
