@@ -13,7 +13,7 @@ from typing import IO, Any, ClassVar, NoReturn
 
 import click
 
-from ralf import __version__, environment, extensions
+from ralf import __version__, environment, extensions, project
 from ralf.errors import RalfError
 from ralf_cli.command import GLOBAL, TakesShared
 from ralf_integrations.hooks import instant
@@ -237,15 +237,18 @@ def run(raised: BaseException | None = None) -> NoReturn:
         from ralf_cli.terminal import guard
 
         guard()
+    project.made.clear()
     try:
         if raised is not None:
             _pass_on(raised)
         status = main.main(standalone_mode=False, prog_name="ralf")
-        if extensions.problems:
+        if extensions.problems or project.made:
             from ralf_cli.output import say
 
             for problem in extensions.problems:
                 say(f"warning: {problem}")
+            for folder in project.made:
+                say(f"note: there was no project here: made {folder}; to enable ralf in it: ralf init")
         sys.stdout.flush()
     except RalfError as error:
         _complain(str(error), error.hint)

@@ -114,7 +114,7 @@ def _answer(arguments: Sequence[str], wrote: list[str]) -> str:
         return ""
     from ralf import extensions
 
-    if _has_servers(root):
+    if _has_servers(root) or (name in _WRITES and _is_no_project(root)):
         return ""
     if name in _WRITES:
         wrote.append(name)
@@ -150,6 +150,16 @@ def _has_servers(root: str | None) -> bool:
         return choosing.names_servers(project.find(root))
     except (RalfError, OSError):  # the command meets it, too
         return False
+
+
+def _is_no_project(root: str | None) -> bool:
+    """Whether a write would make the store, which is then said (`ralf_cli.main`)."""
+    from ralf import project
+
+    try:
+        return not project.find(root).owner.key
+    except RalfError:  # the command meets it, too
+        return True
 
 
 def _parsed(arguments: Sequence[str], allowed: Sequence[str]) -> _Options | None:

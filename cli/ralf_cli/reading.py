@@ -69,6 +69,7 @@ def list_(
     from ralf import project as projects, routing
     from ralf_cli.output import emit_json, fields_of, say, table
 
+    project = projects.find(root)
     routes = ralf.list_routes(since=since, root=root)[:limit]
     if cost:
         _list_cost([route.route for route in routes], root, as_json=as_json)
@@ -79,8 +80,7 @@ def list_(
     elif since:
         say(f"no route in which anything was recorded since {since}")
     else:
-        say("no routes yet; make one with: ralf checkpoint ROUTE --transcript FILE")
-    project = projects.find(root)
+        say(project.nothing_here or "no routes yet; make one with: ralf checkpoint ROUTE --transcript FILE")
     if archived := routing.archived(project):
         say(f"note: routes without a record for long, which are archived and not listed: {len(archived):,}")
     if strays := routing.strays(project):

@@ -51,6 +51,7 @@ def search(query: str, route: str | None, limit: int, since: str | None, root: s
     Exit status: 0, even if nothing is found · 2 invalid name, no words · 3 no such route
     """
     import ralf
+    from ralf import project as projects
     from ralf.errors import UsageError
     from ralf_cli.output import emit_json, fields_of, say
 
@@ -70,7 +71,7 @@ def search(query: str, route: str | None, limit: int, since: str | None, root: s
         emit_json([fields_of(hit) for hit in hits])
         return
     if not hits:
-        click.echo("nothing found", err=True)
+        say(projects.find(root).nothing_here or "nothing found")
         return
     _emit_hits(hits, query)
 

@@ -179,12 +179,13 @@ def more(found: TaskList, ralf: str = "ralf") -> str:
 
 def nothing(root: str | None) -> str:
     """The line in place of a list without tasks."""
+    from ralf import project as projects
     from ralf.tasks import store
 
     found = store.at(root).counts()
     counts = {name: found[name] for name in ("pending", "failed", "completed", "cancelled")}
     if not any(counts.values()):
-        return 'no tasks yet; add one: ralf task add "TITLE"'
+        return projects.find(root).nothing_here or 'no tasks yet; add one: ralf task add "TITLE"'
     told = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
     return f"no task to list; of all tasks: {told}: ralf task list --all"
 

@@ -38,6 +38,9 @@ _MOMENT = 0.05  # seconds for which a look at the folders of a project holds
 open_store: Callable[..., Store] = FileStore
 """Opens the store of a context folder; `check` is called with the path of a file before anything is put into it."""
 
+made: list[Path] = []
+"""The folders of the stores that this process has made where nobody had typed `ralf init`."""
+
 _REMOVE = "remove the link"
 
 _FOLDERS = frozenset(("routes", "journal"))
@@ -106,6 +109,11 @@ class Project:
     def folder(self) -> Path:
         """`.autonomous/context` of the project, or of its main worktree when the project is a linked one."""
         return _shared_root(self.root) / CONTEXT
+
+    @property
+    def nothing_here(self) -> str:
+        """That there is no project here, and what makes one; "" where there is one."""
+        return "" if self.folder.is_dir() else f"{self.root}: no project here, nor above; to make one: ralf init"
 
     @cached_property
     def store(self) -> OwnStore:
@@ -292,6 +300,7 @@ class Project:
             raise UsageError(
                 registry.folder() or self.folder, f"{NO_FOLDER}: {error.strerror or error}", OUTSIDE
             ) from None
+        made.append(self.folder)
 
     def prepare(self) -> None:
         """Make the folder, for this user only and hidden from git, and put right what is not so.

@@ -56,6 +56,19 @@ def test_a_mistake_in_a_folder_without_a_project_creates_no_project(stranger: Us
 
 
 @pytest.mark.ci
+def test_a_folder_without_a_project_is_said_to_be_none_and_what_makes_one_says_where(stranger: User) -> None:
+    for words in (("list",), ("search", "tides"), ("task", "list")):
+        ran = stranger.does(*words)
+        assert str(stranger.project) in ran.err and "ralf init" in ran.err, words
+    nowhere = stranger.project / "nowhere"
+    for words in (("list",), ("decide", "tides", "Use WAL"), ("init",)):
+        assert stranger.ralf(*words, "--root", nowhere).status == 2, words
+    assert not list(stranger.project.iterdir())
+    assert str(stranger.project / ".autonomous/context") in stranger.does("decide", "tides", "Use WAL").err
+    assert ".autonomous" not in stranger.does("decide", "tides", "Use one file").err
+
+
+@pytest.mark.ci
 def test_damaged_data_has_a_status_of_its_own_and_the_rest_is_served(user: User) -> None:
     prepared(user)
     user.does("decide", "harbour", "Read the gauges twice a day")
