@@ -76,7 +76,7 @@ class Plan:
 @click.option(
     "--share",
     is_flag=True,
-    help="Let git track the route files, and nothing else in the folder, and merge them by `ralf merge-driver`.",
+    help="Let git track what this clone decides and hands over, one small file a record, and nothing else.",
 )
 @click.option("--off", is_flag=True, help="Switch the hooks of this project off; `ralf init` switches them on again.")
 @click.option("--uninstall", is_flag=True, help="Uninstall; keeps routes and journals.")

@@ -92,6 +92,12 @@ def test_a_third_person_sees_whose_decisions_they_are_and_speaks_for_neither(
     assert "Use SQLite" not in handed
 
 
+def test_sharing_is_refused_where_there_is_no_git(stranger: User) -> None:
+    ran = stranger.ralf("init", "--share", "--yes")
+    assert ran.status == 2 and "no git repository" in ran.err
+    assert not list(stranger.project.iterdir())
+
+
 def test_without_sharing_git_sees_nothing_of_the_store(user: User) -> None:
     user.does("decide", "harbour", "Use SQLite for the tide table")
     user.git("add", "-A")

@@ -17,7 +17,7 @@ from ralf.model import Carried
 from ralf.project import CONTEXT, NO_FOLDER, OUTSIDE, Project
 from ralf.route import fold, shared
 from ralf.route.load import load_state
-from ralf.storage import durable, files, registry
+from ralf.storage import durable, files, git_files, registry
 from ralf.storage.journal import Entry
 from ralf.storage.own import id_of
 from ralf.storage.registry import Registration
@@ -41,7 +41,9 @@ class Step(NamedTuple):
 
 
 def plan_init(project: Project, *, share: bool) -> list[Step]:
-    """What `init` would do; [] when everything is in place."""
+    """What `init` would do; [] when everything is in place. UsageError where there is no git to share by."""
+    if share and git_files.worktree(project.folder.parent.parent) is None:
+        raise UsageError(project.root, "no git repository: what is shared goes through git", "git init")
     steps = []
     if not project.owner.has_opted_in:
         steps.append(Step(registry.folder() or project.root, "change: hooks act in this project"))
