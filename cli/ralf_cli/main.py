@@ -87,6 +87,12 @@ def group(name: str, commands: str, *, alone: str = "", **more: Any) -> LazyGrou
             place.partition(":")[2].strip("_"): f"ralf_cli.{place}" for place in commands.split()
         }
 
+        def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+            """An option that is not the group's is one of the command that it is alone."""
+            own = {name for param in self.get_params(ctx) for name in (*param.opts, *param.secondary_opts)}
+            is_of_command = alone and args and args[0].startswith("-") and args[0].partition("=")[0] not in own
+            return super().parse_args(ctx, [alone, *args] if is_of_command else args)
+
     @click.pass_context
     def on_its_own(ctx: click.Context) -> None:
         if ctx.invoked_subcommand is None and not alone:

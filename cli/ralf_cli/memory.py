@@ -167,6 +167,8 @@ def _show_items(kind: str | None, whose: Whose, *, all_: bool, offers: bool, as_
         say(f"{left:,} more, of less value: ralf memory show --all")
     elif offers and not items:
         say("nothing is offered")
+    elif not items and found.items:
+        say(f"no {kind} is remembered yet; items of other kinds: ralf memory show")
     elif not items:
         say('nothing is remembered yet; hooks learn from checkpoints, or add an item: ralf memory add fact "TEXT"')
     if found.offers and not offers:

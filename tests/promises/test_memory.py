@@ -25,6 +25,14 @@ def test_what_a_person_adds_is_handed_to_the_agent_of_a_task_that_it_concerns(us
     assert "thick paper" not in found
 
 
+def test_all_of_the_memory_is_shown_in_one_word_and_a_kind_without_items_is_no_empty_memory(user: User) -> None:
+    assert "nothing is remembered" in user.does("memory", "show", "trap").err
+    user.types("memory", "add", "fact", GAUGE)
+    assert GAUGE in user.does("memory", "--all").out
+    said = user.does("memory", "show", "trap").err
+    assert "no trap" in said and "nothing is remembered" not in said
+
+
 def test_what_an_agent_offers_counts_once_a_person_has_accepted_it(user: User) -> None:
     user.does("memory", "add", "fact", GAUGE, env=AGENT)
     assert GAUGE in user.does("memory").out
