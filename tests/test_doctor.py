@@ -96,6 +96,18 @@ def test_a_store_in_which_nothing_can_be_written_is_a_problem(project: Project) 
         assert (check.state, check.what.startswith(f"{paths[0]}: ")) == ("problem", True)
 
 
+def test_a_folder_in_which_no_store_can_be_made_is_a_problem(tmp_path: Path) -> None:
+    tmp_path.chmod(0o555)
+    with storekit.as_modes_say():
+        first = next(iter(doctor.examine(Project(tmp_path))))
+    tmp_path.chmod(0o755)
+    assert (first.name, first.what.startswith(f"{tmp_path}: "), first.hint) == (
+        "writing",
+        True,
+        f"chmod u+rwX {tmp_path}",
+    )
+
+
 @pytest.mark.ci
 @needs_install
 @pytest.mark.parametrize("client", ["claude-code", "codex", "gemini", "opencode"])

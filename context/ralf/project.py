@@ -315,6 +315,7 @@ class Project:
         try:
             files.tighten(self.folder)
         except FileNotFoundError:
+            self.establish()  # before anything is made: it may be refused
             files.make(self.folder)
         self.establish()
         files.make(self.routes)

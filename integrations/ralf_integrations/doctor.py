@@ -37,7 +37,7 @@ _SESSIONS = 5  # whose receipts are looked at
 
 def examine(project: Project) -> Iterator[Check]:
     """Look at everything; nothing is changed. What goes wrong in a look is itself told."""
-    first = (_project, _system, _file_system, _writing, _secrets, _extensions)
+    first = (_writing, _project, _system, _file_system, _secrets, _extensions)
     for look in (
         *first,
         monitoring.checks,
@@ -84,7 +84,9 @@ def _writing(project: Project) -> Iterator[Check]:
     if refused:
         rest = f", and {len(refused) - 1:,} more below" if len(refused) > 1 else ""
         what = f"{refused[0]}: may not be written by you{rest}: nothing that happens here is kept"
-        yield Check("writing", "problem", what, f"chmod -R u+rwX {shlex.quote(str(project.folder))}")
+        place = project.folder if project.folder.exists() else refused[0]
+        recursively = "-R " if place == project.folder else ""
+        yield Check("writing", "problem", what, f"chmod {recursively}u+rwX {shlex.quote(str(place))}")
 
 
 def _secrets(_: Project) -> Iterator[Check]:

@@ -56,6 +56,22 @@ def test_a_mistake_in_a_folder_without_a_project_creates_no_project(stranger: Us
 
 
 @pytest.mark.ci
+def test_what_is_refused_makes_no_folder_and_no_lock(user: User, stranger: User) -> None:
+    before = {path for path in user.project.rglob("*") if "cache" not in path.parts}
+    assert user.ralf("memory", "drop", "trap-99").status == 3
+    assert {path for path in user.project.rglob("*") if "cache" not in path.parts} == before
+    other = User(stranger.home, stranger.project.parent / "other")
+    for words in (
+        ("decide", "tides", "Use WAL"),
+        ("task", "add", "Draw it"),
+        ("memory", "add", "fact", "It is"),
+        ("init",),
+    ):
+        assert other.ralf(*words, env={"XDG_CONFIG_HOME": "/proc/nowhere"}).status == 2, words
+    assert not list(other.project.iterdir())
+
+
+@pytest.mark.ci
 def test_a_folder_without_a_project_is_said_to_be_none_and_what_makes_one_says_where(stranger: User) -> None:
     for words in (("list",), ("search", "tides"), ("task", "list")):
         ran = stranger.does(*words)

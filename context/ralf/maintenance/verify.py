@@ -281,10 +281,11 @@ def _all(project: Project) -> Iterator[Path]:
 
 
 def unwritable(project: Project) -> list[Path]:
-    """The folders of the store, and its journals and locks, into which this user may not write; asked of the system,
-    and nothing is written.
+    """The folders of the store, and its journals and locks, into which this user may not write, or the folder in which
+    the store would be made; asked of the system, and nothing is written.
     """
-    effective, found = os.access in os.supports_effective_ids, [project.folder]
+    effective = os.access in os.supports_effective_ids
+    found = [next(path for path in (project.folder, *project.folder.parents) if path.exists())]
     for folder, folders, names in os.walk(project.folder):
         appended = names if Path(folder).parent.name in _APPENDED else ()
         found += [Path(folder, name) for name in (*folders, *appended)]

@@ -126,8 +126,10 @@ def write(
 
     accept  whether a file that is new is absorbed: the user has looked at it
     """
-    project.prepare()
     document = document_of(project, agent)
+    if not os.path.lexists(document.place.file) and project.store.head(document.stream) is None:
+        list(checked(Memory(agent), work(Memory(agent)), str))  # what is refused makes nothing
+    project.prepare()
     files.make(document.place.file.parent)
 
     def body(state: State) -> Mapping[str, object] | None:
