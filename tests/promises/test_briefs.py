@@ -39,6 +39,20 @@ def at_least(text: str) -> int:
     return len(re.findall(r"\s?[^\W\d_]+|\d{1,3}|[^\w\s]+|_+|\s+(?=\S)|\s+", text)) * 7 // 10
 
 
+def test_the_least_that_another_client_is_handed_after_a_kill_has_the_first_message_with_the_rules(user: User) -> None:
+    rules = "Build the reader in five steps. Never touch data/raw. Use argparse, no click."
+    session = user.session()
+    session.says(rules)
+    session.edits("src/schema.py")
+    session.runs("pytest -q", "3 passed")
+    session.answers("Step 1 is done. Shall the reader accept CRLF, too?")
+    session.says("Yes, CRLF and LF. But reject mixed line ends with an error.")
+    session.edits("src/reader.py")
+    session.runs("pytest -q tests/test_reader.py", "1 failed, 4 passed", failed=True)
+    recorded(session)
+    assert rules in brief(user, 350)
+
+
 def test_a_brief_counts_the_decisions_in_force_and_the_notes_that_its_budget_leaves_out(user: User) -> None:
     session, _ = long_talk(user)
     recorded(session)
