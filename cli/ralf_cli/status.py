@@ -101,6 +101,8 @@ def _of_route(route: str | None, root: str | None, *, as_json: bool) -> Status:
         from ralf_cli.tasktext import named
 
         click.echo(f"task             {named(task)}")
+    conflicted = _show_tasks(project)
+    _show_loop(project)
     if found.title:
         click.echo(f"about            {tables.in_brief(found.title)}")
     if found.last_request:
@@ -140,13 +142,13 @@ def _of_route(route: str | None, root: str | None, *, as_json: bool) -> Status:
         )
         click.echo(f"since then       about {found.tokens_since:,} tokens; {to_next}")
     _show_model(found)
-    damaged = [(found.route, found.damage), *((one.route, one.damage) for one in summaries)]
-    if any(damage for _, damage in damaged):
+    routes = [(found.route, found.damage), *((one.route, one.damage) for one in summaries)]
+    damaged = [*((damage, f"ralf show {name}") for name, damage in routes if damage), *conflicted]
+    if damaged:
         from ralf_cli.terminal import complain
 
-        for name, damage in damaged:
-            if damage:
-                complain(damage, f"ralf show {name}")
+        for damage, hint in damaged:
+            complain(damage, hint)
         click.get_current_context().exit(4)
     return found
 
@@ -212,6 +214,32 @@ def _task(project: Project) -> TaskState | None:
     held = tasks.read(lambda book: book.states(book.claimed())).values()
     own = [state for state in held if state.claim is not None and (state.task.id == id_ or state.claim.by == by)]
     return max(own, key=lambda state: (state.task.id == id_, state.claim.number if state.claim else 0), default=None)
+
+
+def _show_tasks(project: Project) -> list[tuple[str, str]]:
+    """Show how many tasks are not done; what is wrong with files of tasks, each with what to do."""
+    if not (project.folder.parent / "tasks").is_dir():
+        return []
+    from ralf.tasks import store  # few projects have tasks
+
+    found = store.Tasks(project).list(limit=1)
+    waiting = {"ready": "ready", "claimed": "claimed", "blocked": "waiting for others"}
+    told = [f"{found.counts[kind]:,} {words}" for kind, words in waiting.items() if found.counts[kind]]
+    counted = [f"{found.counts['pending']:,} open ({', '.join(told)})"] if found.counts["pending"] else []
+    counted += [f"{found.counts['failed']:,} failed"] if found.counts["failed"] else []
+    if counted:
+        click.echo(f"tasks            {', '.join(counted)}: ralf task list")
+    return [(problem, f"mend the file: {path}") for path, problem in found.damaged]
+
+
+def _show_loop(project: Project) -> None:
+    """Show the loop that runs, or that was killed."""
+    from ralf_integrations.loop import state
+
+    found = state.load(project)
+    if found.process and not found.ended:
+        how = "running since" if found.is_running else "killed; it began"
+        click.echo(f"loop             {how} {shown(_time(found.began))}: ralf loop status")
 
 
 def _time(when: float) -> str:

@@ -15,6 +15,7 @@ from ralf.project import Project
 from ralf.redact import engine
 from ralf.storage import files
 from ralf.storage.files import content_of
+from ralf.tasks.store import Tasks
 from ralf.text.cleaning import clean
 from ralf_integrations import monitoring
 from ralf_integrations.blackbox5 import installing
@@ -46,6 +47,7 @@ def examine(project: Project) -> Iterator[Check]:
         _calls,
         _receipts,
         _complaints,
+        _tasks,
         _store,
     ):
         try:
@@ -135,6 +137,12 @@ def _receipts(project: Project) -> Iterator[Check]:
     one, handed = lost[-1]
     what += f"; not the {handed.what} of {handed.size:,} characters ({handed.event}, session {one.session})"
     yield Check("receipts", "warning", what, f"less {one.transcript}")
+
+
+def _tasks(project: Project) -> Iterator[Check]:
+    if (project.folder.parent / "tasks").is_dir():
+        for path, problem in Tasks(project).list(limit=1).damaged:
+            yield Check("tasks", "problem", problem, f"mend the file: {path}")
 
 
 def _complaints(project: Project) -> Iterator[Check]:

@@ -155,6 +155,7 @@ def test_an_agent_that_outlives_its_killed_loop_keeps_its_task_and_the_next_loop
     loop.kill()
     loop.wait(command.HANGS)
     user.ralf("task", "claim", id_, env={"RALF_AGENT": "another"}).complains(5, id_)
+    assert [line for line in user.does("status").lines if line.startswith("loop") and "killed" in line]
     following = user.start("loop", *agent.typed, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     (user.project / "go").touch()
     assert following.wait(command.HANGS) == 0

@@ -28,6 +28,18 @@ def test_a_task_is_one_markdown_file_whose_words_a_person_changes(user: User) ->
     assert "Keep the harbour's own units." in user.task_file(id_).read_text()
 
 
+def test_the_status_counts_open_tasks_and_names_a_task_file_with_marks_of_a_conflict(user: User) -> None:
+    assert "tasks" not in user.does("status").out
+    first = user.adds("Store the levels")
+    user.adds("Draw the levels", "--after", first)
+    [line] = [one for one in user.does("status").lines if one.startswith("tasks")]
+    assert "2 open" in line and "1 ready" in line and "ralf task list" in line
+    user.edit(user.task_file(first), "# Store", "<<<<<<< HEAD\n# Store\n=======\n# Keep\n>>>>>>> theirs\n# Store")
+    for verb, status in (("status", 4), ("doctor", 1)):
+        ran = user.ralf(verb)
+        assert ran.status == status and first in ran.out + ran.err, ran
+
+
 @pytest.mark.parametrize(("folder", "said"), [("completed", "completed"), ("cancelled", "cancelled")])
 def test_a_person_closes_a_task_by_moving_its_file(user: User, folder: str, said: str) -> None:
     id_ = user.adds("Store the levels")

@@ -32,6 +32,7 @@ VERBS: dict[str, tuple[str, ...]] = {
     "checkpoint": ("checkpoint",),
     "config": ("config",),
     "decide": ("decide",),
+    "doctor": ("doctor",),
     "forget": ("forget",),
     "handover": ("handover",),
     "hook": ("hook",),
