@@ -259,10 +259,10 @@ def test_a_task_whose_session_was_killed_before_its_first_checkpoint_is_known_by
 @pytest.mark.ci
 @pytest.mark.parametrize("form", FORMS)
 def test_a_route_of_exactly_that_name_comes_before_one_that_began_with_the_id(tasks: Path, form: str) -> None:
-    ralf.record_decision("TASK-041", "Keep one file", root=tasks)
-    text = handingkit.prompt("new", tasks, form.format("task-041"))
+    ralf.record_decision("PROJ-7", "Keep one file", root=tasks)
+    text = handingkit.prompt("new", tasks, form.format("proj-7"))
     assert "Keep one file" in text and "src/part_" not in text
-    assert route_of(tasks, "new") == "TASK-041"
+    assert route_of(tasks, "new") == "PROJ-7"
 
 
 # ---- where ----

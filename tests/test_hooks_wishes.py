@@ -106,13 +106,14 @@ def test_the_ids_of_a_request_are_those_at_its_head(request_: str, ids: tuple[st
         ("task TASK-7k3q: x", "TASK-7k3q"),
         ("Task TASK-abcd: x", "TASK-abcd"),
         ("Task follow-up: x", ""),
-        ("TASK-042: Move the tide table", ""),
+        ("TASK-042: Move the tide table", "TASK-042"),
+        ("PROJ-7: x", ""),
         ("Task TASK-042 is late", ""),
         ("The Task TASK-042: x", ""),
         ("Fix UTF-8: decode it", ""),
     ],
 )
-def test_a_request_is_for_a_task_in_one_form_alone(request_: str, task: str) -> None:
+def test_a_request_is_for_a_task_in_two_forms_alone(request_: str, task: str) -> None:
     assert task_named(request_) == task
 
 

@@ -231,12 +231,13 @@ def find(route: str, root: str | os.PathLike[str] | None) -> tuple[Project, str]
 
 
 def not_found(project: Project, route: str) -> RouteNotFound:
-    """The error that there is no such route, with up to three names that resemble it, best first."""
+    """The error that there is no such route, with up to three names that begin so or resemble it."""
     import difflib  # only a name that is not found pays for it
 
     by_folded = {name.casefold(): name for name in names_of(project)}
-    found = difflib.get_close_matches(route.casefold(), by_folded, n=3, cutoff=0.5)
-    return RouteNotFound(route, tuple(by_folded[name] for name in found))
+    longer = sorted(name for name in by_folded if name.startswith(route.casefold()))
+    found = [*longer, *difflib.get_close_matches(route.casefold(), by_folded, n=3, cutoff=0.5)]
+    return RouteNotFound(route, tuple(by_folded[name] for name in dict.fromkeys(found))[:3])
 
 
 def check_new(project: Project, route: str) -> str:
@@ -419,13 +420,14 @@ def number(project: Project, *, session: str) -> str:
 TASK_ID = r"(?:(?i:TASK)-[A-Za-z0-9]{1,20}|[A-Za-z][A-Za-z0-9_-]{0,40}[-_][A-Za-z]{0,8}\d[A-Za-z0-9]{0,20})"
 """How ids of tasks are written, here and elsewhere: `TASK-7k3q`, `PROJ-7`."""
 
-_TASK = regex(rf"\s*[Tt]ask\s+({TASK_ID})\s*:")
+_TASK = regex(rf"\s*(?:[Tt]ask\s+({TASK_ID})|(TASK-[A-Za-z0-9]{{1,20}}))\s*:")
 
 
 def task_named(request: str) -> str:
-    """The id of the task with which a request of the form `Task TASK-042: …` begins, "" for any other."""
+    """The id of the task with which a request such as `Task PROJ-7: …` or `TASK-042: …` begins, "" for any other."""
     found = _TASK.match(request)
-    return found[1] if found and cleaning.is_valid(found[1]) else ""
+    name = (found[1] or found[2]) if found else ""
+    return name if cleaning.is_valid(name) else ""
 
 
 def names_sessions(project: Project) -> bool:

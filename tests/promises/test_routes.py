@@ -66,10 +66,18 @@ def test_a_request_that_names_the_id_of_killed_work_continues_it_in_any_wording(
     assert wrong == {}
 
 
-def test_a_first_request_that_names_a_task_gets_the_route_and_the_current_task_of_that_id(user: User) -> None:
-    session = killed(user, "Task TASK-042: Move the tide table from CSV to SQLite")
+@pytest.mark.parametrize("prompt", ["Task TASK-042: Move the tide table to SQLite", "TASK-042: Move the tide table"])
+def test_a_first_request_that_names_a_task_gets_the_route_and_the_current_task_of_that_id(
+    user: User, prompt: str
+) -> None:
+    session = killed(user, prompt)
     assert session.route == "TASK-042"
     assert user.does("list", "--json").json()[0]["current_task"] == "TASK-042"
+
+
+def test_a_route_that_begins_with_what_was_typed_is_named_where_there_is_no_such_route(user: User) -> None:
+    user.does("decide", "proj-7-build-the-parser-for-tide-files", "Use argparse")
+    user.ralf("show", "PROJ-7").complains(3, "PROJ-7", "proj-7-build-the-parser-for-tide-files")
 
 
 def test_a_mistyped_route_is_refused_with_the_name_that_was_meant_and_makes_no_route(user: User) -> None:
