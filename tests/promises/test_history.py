@@ -62,6 +62,24 @@ def test_undo_takes_back_the_last_write_then_the_one_before_and_keeps_what_came_
     assert sorted(user.decisions("harbour")) == ["Draw in metres", "Moor at the pier", "Use SQLite"]
 
 
+def test_a_bare_undo_after_a_revert_takes_the_revert_back_and_the_next_one_goes_further(user: User) -> None:
+    session = user.session()
+    user.does("decide", "harbour", "Use SQLite")
+    says_and_checkpoints(user, session, "Please look after the moorings.")
+    user.does("decide", "harbour", "Cache tiles")
+    says_and_checkpoints(user, session, "Now paint the pilot boat.")
+    user.has_typed("undo", "harbour", "--to", "cp-001")
+    user.has_typed("undo", "harbour")
+    assert user.decisions("harbour") == ["Use SQLite", "Cache tiles"]
+    assert "paint the pilot boat" in user.does("show", "harbour").out
+    user.has_typed("undo", "harbour")
+    assert user.decisions("harbour") == ["Use SQLite"]
+    status, said = user.types("undo", "harbour", "r99")
+    assert status == 3 and "no revision r99" in said
+    status, said = user.types("undo", "harbour", "r5")  # the revert, after which more came
+    assert status == 3 and "r5" in said
+
+
 def test_an_agent_takes_back_its_own_writes_only(user: User) -> None:
     user.has_typed("decide", "harbour", "Use SQLite", "--new")
     agent = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": user.session().id}

@@ -22,7 +22,7 @@ from ralf.storage.journal import Record
 from ralf.text.cleaning import clean, one_line
 from ralf.text.frozen import dataclass
 
-_UNDOABLE = ("decision", "drop", "edit", "handover", "pin", fold.UNDO)
+_UNDOABLE = ("decision", "drop", "edit", "handover", "pin", fold.UNDO, fold.REVERT)
 """The kinds of records that `undo` takes back. What `forget` purged is gone; `revert` takes back all else."""
 
 _STAYS = ("context_checkpoint", "forgotten")
@@ -62,7 +62,7 @@ def undo(
     """Take back one write of a route; durable when this returns.
 
     revision  which; None: the newest that can be taken back and is no undo itself, so that undoing again goes further
-              back. An undo is taken back by its own revision
+              back. An undo is taken back by its own revision, a revert as long as nothing has come since
     who       only a write of this author, such as `agent`; None: any
     because   why; kept in the record
     dry_run   only say what would change
@@ -76,7 +76,10 @@ def undo(
     def plan(now: RouteContext) -> tuple[str, str, dict[str, Any]]:
         event, changes = _chosen(project, now, revision, who)
         what = f"r{event.revision} ({' '.join(filter(None, (event.kind, event.id)))})"
-        return what, fold.UNDO, {"undoes": [event.revision], "origin": who or "user", "changes": changes}
+        said = {"undoes": [event.revision], "origin": who or "user", "changes": changes}
+        if event.kind == fold.REVERT:  # checkpoints come back, too
+            return what, fold.REVERT, {"to": f"r{event.revision - 1}", "to_revision": event.revision - 1, **said}
+        return what, fold.UNDO, said
 
     return _take_back(project, found, plan, because, dry_run=dry_run)
 
@@ -134,10 +137,14 @@ def _take_back(project: Project, route: str, plan: _Plan, because: str, *, dry_r
 def _chosen(project: Project, now: RouteContext, revision: int | None, who: str | None) -> tuple[Event, list[Change]]:
     """The write that is taken back, and the changes that do it."""
     route, gone = now.route, set[int]()
+    if revision is not None and not 0 < revision <= now.revision:
+        raise NotFound(route, f"has no revision r{revision}", f"ralf log {route}")
     for event, record in reversed(list(history.events(project, route))):
         if _can_go(record) and record.revision not in gone and who in (None, event.who):
             gone.update(map(int, record.payload.get("undoes", ())))
-            if revision == event.revision or (revision is None and event.kind != fold.UNDO):
+            if revision == event.revision or (revision is None and not record.payload.get("undoes")):
+                if record.kind == fold.REVERT:
+                    return event, _changes_of_revert(project, now, record)
                 if changes := _changes(project, now, event.revision):
                     return event, changes
                 if revision is not None:
@@ -147,6 +154,15 @@ def _chosen(project: Project, now: RouteContext, revision: int | None, who: str 
     mine = f"a person takes back any write, at a terminal: ralf undo {route}" if who else f"ralf log {route}"
     hint = f"{mine}; a checkpoint is taken back by: ralf undo {route} --to CP"
     raise NotFound(route, f"{what} that can be taken back", hint)
+
+
+def _changes_of_revert(project: Project, now: RouteContext, record: Record) -> list[Change]:
+    """The changes that take back a revert, which is the newest record. Busy where it is not."""
+    before = f"r{record.revision - 1}"
+    if record.revision != now.revision:
+        what = f"r{record.revision} went back to {record.payload.get('to', '')}, and more was recorded since"
+        raise Busy(now.route, what, f"all since then, too: ralf undo {now.route} --to {before}")
+    return changes_back(now, history.contexts_at(project, now.route, [before])[before])
 
 
 def _can_go(record: Record) -> bool:
