@@ -170,6 +170,14 @@ def test_a_decision_that_its_author_has_undone_is_in_force_for_no_colleague_unti
     assert "Use SQLite" in passed_on(ann, bob)
 
 
+def test_a_label_without_the_tag_of_its_clone_means_the_only_one_that_has_its_number(team: tuple[User, User]) -> None:
+    ann, _ = team
+    ann.does("decide", "harbour", "Draw the levels in metres")
+    status, said = ann.types("undo", "harbour", "DEC-002")
+    assert status == 0 and "Draw the levels in metres" in said
+    assert "Draw the levels" not in ann.does("show", "harbour", "--section", "decisions").out.partition("No longer")[0]
+
+
 def test_a_colleagues_decision_that_somebody_dropped_and_no_longer_drops_is_in_force_again(
     team: tuple[User, User],
 ) -> None:

@@ -135,7 +135,9 @@ def _known(project: Project, context: RouteContext, label: str, *, is_replaced: 
     label, hint = history.label(label, "DEC"), f"ralf show {context.route} --section decisions"
     found = history.decision_of(project, context, label)
     if found is None or cap.is_buried(context.forgotten, found.id):
-        what = f"has no decision {label}{' to supersede' if is_replaced else ''}"
+        alike = [item.id for item in context.decisions if item.id.startswith(f"{label}-")]
+        what = f"has {'several' if alike else 'no'} decision{'s' * bool(alike)} {label}"
+        what += f": {', '.join(alike)}" if alike else " to supersede" if is_replaced else ""
         raise NotFound(context.route, what, hint)
     if is_replaced and found.status != "active":
         by = f" by {found.superseded_by}" if found.superseded_by else ""

@@ -75,8 +75,14 @@ def labelled(context: RouteContext, kind: str, payload: Mapping[str, Any], clone
 
 
 def by_label(decisions: Sequence[Decision], label: str) -> Decision | None:
-    """The decision of a label, in letters of any case; None for none."""
-    return next((item for item in decisions if item.id.casefold() == label.casefold()), None)
+    """The decision of a label, in letters of any case, or the only one whose label is that and the tag of a clone; None
+    for none, and for several.
+    """
+    name = label.casefold()
+    if found := next((item for item in decisions if item.id.casefold() == name), None):
+        return found
+    tagged = [item for item in decisions if item.id.casefold().startswith(f"{name}-")]
+    return tagged[0] if len(tagged) == 1 else None
 
 
 def _is_one(known: Decision, new: Decision) -> bool:

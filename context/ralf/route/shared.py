@@ -254,9 +254,10 @@ def others(project: Project, route: str | None = None) -> Others:
 
 
 def decision_of(project: Project, route: str, label: str) -> Decision | None:
-    """The decision of another clone that this user has accepted, by its label; None for none."""
-    name = label.casefold()
-    return next((item for item in _folded(others(project, route).accepted) if item.id.casefold() == name), None)
+    """The decision of another clone that this user has accepted, by its label as for `by_label`; None for none."""
+    from ralf.route.edits import by_label  # here: a read edits nothing
+
+    return by_label(_folded(others(project, route).accepted), label)
 
 
 def with_others(project: Project, context: RouteContext, found: Others | None = None) -> RouteContext:
