@@ -32,7 +32,7 @@ from ralf.text import tokens
 from ralf.transcripts.reader import open_transcript
 from ralf_integrations.blackbox5 import installing, loop
 from ralf_integrations.clients import installation
-from ralf_migrations.importing import migrate
+from ralf_migrations.importing import import_all
 
 TITLE = "The proposal's own targets, on real runs"
 
@@ -151,7 +151,7 @@ def _found(root: Path) -> Row:
     place = root / ".autonomous" / "decisions" / "decision_registry.yaml"
     place.parent.mkdir(parents=True)
     shutil.copy(DATA / "decision_registry" / "project.yaml", place)
-    migrate("decision-registry", root=root)
+    import_all(Project(root), "decision-registry")
     entries: list[Mapping[str, Any]] = guarded_yaml.load(place.read_text(encoding="utf-8"))["decisions"]
     found = 0
     for entry in entries:

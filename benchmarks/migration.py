@@ -27,8 +27,9 @@ def produce(rounds: int) -> list[Row]:
         root = Path(scratch)
         written = make(root, count)
         command = python(
-            f"from ralf_migrations.importing import migrate\n"
-            f"report = migrate('run-folders', root={str(root)!r})\n"
+            f"from ralf import project\n"
+            f"from ralf_migrations.importing import import_all\n"
+            f"report = import_all(project.find({str(root)!r}), 'run-folders')\n"
             f"assert len(report.files) == {count}, len(report.files)\n"
             f"assert len(report.those('imported')) == {written}, len(report.those('imported'))\n"
             f"assert not report.those('unreadable')"

@@ -18,7 +18,6 @@ PLACES = {
     "decision-registry": "decision_registry.yaml",
     "timeline-memory": "timeline-memory.md",
     "ralf-context": "RALF-CONTEXT.md",
-    "pilot-checkpoint": "checkpoint.json",
     "run-folders": "runs/run-0001/THOUGHTS.md",
 }
 RUNS = ("[", " ", "*", "(", "A-", "**a ", "- ", "1", "-", "a", "> ", "{", "|", "`", "<", ". ", "a/")

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import stat
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import ralf
-from ralf_migrations.importing import SOURCES, FileReport, Report, migrate
+from ralf import project as projects
+from ralf_migrations.importing import SOURCES, FileReport, Report, import_all
 from storekit import kept_bytes
 
 WORKER = """\
@@ -210,23 +209,10 @@ Measured the gauges.
 - By a centimetre a year
 """
 
-PILOT: dict[str, Any] = {
-    "version": 3,
-    "session_id": "S-1",
-    "saved_at": "2026-02-05T10:00:00Z",
-    "task_id": "TASK-9",
-    "task_title": "Read the gauges",
-    "plan_step": 0,
-    "total_steps": 4,
-    "completed_steps": [{"step": 0, "description": "look", "result": "seen"}],
-    "key_decisions": ["Poll every ten minutes"],
-    "files_modified": ["src/poll.py"],
-    "current_context": "In the middle of the retry.",
-    "important_findings": ["The server closes idle connections"],
-    "tool_call_count": 7,
-    "output_bytes": 4096,
-    "branch_of": "main",
-}
+
+def migrate(source: str, path: Path | None = None, *, root: Path, dry_run: bool = False) -> Report:
+    """Take over one source, of the whole project or what is at a path."""
+    return import_all(projects.find(root), source, () if path is None else (path,), dry_run=dry_run)
 
 
 def put(root: Path, path: str, text: str | bytes) -> Path:
@@ -258,7 +244,6 @@ def every_source(root: Path) -> None:
     put(root, ".autonomous/decisions/decision_registry.yaml", REGISTRY)
     put(root, "runs/executor/run-0007/decision_registry.yaml", OF_A_RUN)
     put(root, "RALF-CONTEXT.md", CONTEXT)
-    put(root, ".claude/pilot/memory/agents/S-1/checkpoint.json", json.dumps(PILOT))
 
 
 # ---- all sources ----
@@ -675,45 +660,6 @@ def test_a_run_whose_registry_names_its_task_goes_there_and_its_decision_is_one(
     context = ralf.get_context("TASK-7", root=tmp_path)
     assert [one.decision for one in context.decisions] == ["Write stubs"]
     assert context.active_work.current_task == "TASK-7"
-
-
-# ---- Pilot ----
-
-
-def test_a_checkpoint_of_pilot_tells_where_the_work_stood(tmp_path: Path) -> None:
-    put(tmp_path, ".claude/pilot/memory/agents/S-1/checkpoint.json", json.dumps(PILOT))
-    older = PILOT | {"version": 2, "plan_step": 3, "key_decisions": ["Poll every hour"], "task_title": "Old"}
-    put(tmp_path, ".claude/pilot/memory/agents/S-1/history/checkpoint-v2.json", json.dumps(older))
-    migrate("pilot-checkpoint", root=tmp_path)
-    context = ralf.get_context("TASK-9", root=tmp_path)
-    work = context.active_work
-    assert (work.task_title, work.plan_step, work.total_steps) == ("Read the gauges", 0, 4)
-    assert [(step.step, step.description, step.result) for step in work.completed_steps] == [(0, "look", "seen")]
-    assert work.findings == ("The server closes idle connections",)
-    assert work.last_statement == "In the middle of the retry."
-    assert work.extra["pilot_checkpoint"]["branch_of"] == "main"
-    assert work.extra["pilot_checkpoint"]["tool_call_count"] == 7
-    assert [decision.decision for decision in context.decisions] == ["Poll every hour", "Poll every ten minutes"]
-    assert [path.path for path in context.facts.paths] == ["src/poll.py"]
-
-
-@pytest.mark.parametrize(
-    ("content", "outcome"),
-    [
-        ("{", "unreadable"),
-        ("[1]", "left"),
-        ('{"a": 1}', "left"),
-        (
-            json.dumps({"version": 1, "session_id": "S", "saved_at": "", "plan_step": None, "key_decisions": []}),
-            "nothing",
-        ),
-    ],
-)
-def test_what_is_no_checkpoint_of_pilot_or_an_empty_one_is_said(content: str, outcome: str, tmp_path: Path) -> None:
-    put(tmp_path, ".claude/pilot/memory/agents/S-1/checkpoint.json", content)
-    (report,) = migrate("pilot-checkpoint", root=tmp_path).files
-    assert (report.outcome, bool(report.why)) == (outcome, True)
-    assert ralf.list_routes(root=tmp_path) == []
 
 
 def test_secrets_in_a_source_give_way_in_all_that_is_kept(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ import yaml
 
 import ralf
 from examples import examples
-from ralf_migrations.importing import Report, migrate
+from ralf_migrations.importing import Report
+from test_importing import migrate
 
 REAL = Path(__file__).parents[2] / "shared" / "data" / "blackbox5"
 pytestmark = [

@@ -28,7 +28,6 @@ def import_(
 
     \b
     run-folders, decisions-md, decision-registry, timeline-memory, ralf-context: the RALF loop's history
-    pilot-checkpoint: checkpoint.json of Pilot and its history
     tasks: lists of Aqua, beads, Claude Code (name the folder), Task Master, prd.json, ralph-orchestrator
     claude-code, codex, gemini, opencode: existing sessions of this project
 

@@ -96,16 +96,6 @@ def in_a_run() -> bool:
     return any(run()[:2])
 
 
-def agent_of_the_loop() -> tuple[str, str]:
-    """What `RALF_AGENT_TYPE` and `RALF_PROMPT_FILE` say, "" for nothing."""
-    return os.environ.get("RALF_AGENT_TYPE", "").strip(), os.environ.get("RALF_PROMPT_FILE", "")
-
-
-def timeline_memory_is_off() -> bool:
-    """Whether `RALF_TIMELINE_MEMORY` switches the view for old hooks off."""
-    return os.environ.get("RALF_TIMELINE_MEMORY", "").strip().lower() in ("0", "false", "no", "off")
-
-
 def checkpoints_are_off() -> bool:
     """Whether `BB5_DISABLE_CHECKPOINTS` asks for none."""
     return os.environ.get("BB5_DISABLE_CHECKPOINTS", "").strip().lower() not in ("", "0", "false", "no", "off")

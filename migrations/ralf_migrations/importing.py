@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ralf import project as projects
 from ralf.checkpointing.flow import checkpoint, record_runs
 from ralf.checkpointing.section import Extractive
 from ralf.errors import Damaged, NotFound, UsageError
@@ -21,7 +20,7 @@ from ralf.project import Project
 from ralf.redact import redactor_for
 from ralf.routing import known
 from ralf.transcripts.reader import Transcript
-from ralf_migrations import decision_files, loop_pages, memories, pilot, reading, run_folders, task_import, task_lists
+from ralf_migrations import decision_files, loop_pages, memories, reading, run_folders, task_import, task_lists
 from ralf_migrations.reading import Kind, Outcome, Reading, Source, Tree, Unreadable, name_of, opened
 
 if TYPE_CHECKING:
@@ -75,7 +74,6 @@ SOURCES = {
     # a worker and its validator may share a task's route: the worker knows where the work stands
     "timeline-memory": _of_files(memories.KIND, memories.read, lambda path: ("validator" not in path.as_posix(), path)),
     "ralf-context": _of_files(loop_pages.KIND, loop_pages.read, loop_pages.order),
-    "pilot-checkpoint": _of_files(pilot.KIND, pilot.read, pilot.order),
 }
 """Sources of history by name, in the order in which they are taken."""
 
@@ -246,21 +244,6 @@ def client_names() -> tuple[str, ...]:
     from ralf_integrations.client import CLIENTS
 
     return tuple(client.name for client in CLIENTS.values() if client.sessions is not None)
-
-
-def migrate(
-    source: str,
-    path: str | os.PathLike[str] | None = None,
-    *,
-    root: str | os.PathLike[str] | None = None,
-    dry_run: bool = False,
-    progress: Progress | None = None,
-) -> Report:
-    """Take over one source of history: `import_all`, by the name of a project's folder."""
-    if source not in SOURCES:
-        raise UsageError(source, "no source that is known", f"one of {', '.join(SOURCES)}")
-    paths = () if path is None else (path,)
-    return import_all(projects.find(root), source, paths, dry_run=dry_run, progress=progress)
 
 
 class _Call:

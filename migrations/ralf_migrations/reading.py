@@ -230,12 +230,12 @@ def name_of(project: Project, path: Path) -> str:
     return clean(whole.as_posix())
 
 
-def in_words(value: object, *, mark: str = "") -> str:
-    """A value in words, on one line; `mark` stands behind the names of what a mapping holds."""
+def in_words(value: object) -> str:
+    """A value in words, on one line."""
     if isinstance(value, Mapping):
-        return ", ".join(f"{key}{mark} {in_words(inner, mark=mark)}" for key, inner in value.items())
+        return ", ".join(f"{key} {in_words(inner)}" for key, inner in value.items())
     if isinstance(value, list):
-        return ", ".join(in_words(item, mark=mark) for item in value)
+        return ", ".join(map(in_words, value))
     return "" if value is None else plain(str(value))
 
 

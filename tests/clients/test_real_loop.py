@@ -4,7 +4,6 @@ the command that the prompt names, what the earlier ones decided and came to.
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from pathlib import Path
@@ -120,19 +119,3 @@ def test_a_hook_in_that_tree_hands_claude_commands_that_work_there(world: World,
     assert f"`{DOOR} ralf show {TASK}`" in first and "`ralf context" not in first
     assert second.count("its readers cannot change") > first.count("its readers cannot change")
     assert not (world.folder / "started").exists()
-
-
-def test_the_old_pipelines_hook_gives_claude_the_view_and_no_word_of_deprecation(world: World, tree: Path) -> None:
-    ralf.record_decision("scout-worker", "Scan one source a run", root=tree)
-    command = "/tmp/venv/bin/python -m ralf_integrations.blackbox5.timeline_memory hook"
-    hooks = {"SessionStart": [{"hooks": [{"type": "command", "command": command}]}]}
-    (tree / ".claude").mkdir()
-    (tree / ".claude" / "settings.json").write_text(json.dumps({"hooks": hooks}))
-    start = f"cd {INSIDE / PROJECT} && {CLAUDE} -p 'Say hi.'"
-    for off, expected in ((), True), (("RALF_TIMELINE_MEMORY=off",), False):
-        before = len(world.asked())
-        ran = world.run(start, {"main": [said("Hi.")]}, env=("RALF_AGENT_TYPE=scout-worker", *off))
-        assert ran.status == 0, ran.err
-        sent = world.asked()[before]
-        assert ("You are the **scout-worker**" in sent, "Scan one source a run" in sent) == (expected, expected)
-        assert "deprecated" not in sent

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import ralf
 from ralf.errors import RalfError
 from ralf_integrations.blackbox5 import budget, session_tracker
-from ralf_migrations.importing import SOURCES, migrate
+from ralf_migrations.importing import SOURCES, import_all
 from ralf_migrations.reading import Tree, Unreadable
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ PLACES = {
     ".autonomous/memory/decisions/decision_registry.yaml": "decision-registry",
     ".autonomous/agents/gauge/timeline-memory.md": "timeline-memory",
     ".autonomous/RALF-CONTEXT.md": "ralf-context",
-    ".autonomous/checkpoint.json": "pilot-checkpoint",
 }
 """Where a document is put, and the source that finds it there."""
 
@@ -62,11 +61,11 @@ def document(world: World, rng: random.Random, data: bytes) -> None:
 
 def _take_over(world: World, source: str, base: Path) -> None:
     try:
-        with_it = migrate(source, base, root=world.root)
+        with_it = import_all(world.project, source, (base,))
         for route in {route for file in with_it.files for route in file.routes}:
             ralf.get_context(route, root=world.root).render(400)
         kept = _kept(world.store / "journal")
-        migrate(source, base, root=world.root)
+        import_all(world.project, source, (base,))
         assert _kept(world.store / "journal") == kept, "a second migration wrote something"
     finally:
         world.reset()
@@ -249,20 +248,6 @@ _CONTEXT = """\
 None
 """
 
-_PILOT = {
-    "version": 3,
-    "session_id": "S-1",
-    "saved_at": "2026-02-05T10:00:00Z",
-    "task_id": "TASK-9",
-    "plan_step": 0,
-    "total_steps": 4,
-    "completed_steps": [{"step": 0, "description": "look", "result": "seen"}],
-    "key_decisions": ["Poll every ten minutes"],
-    "files_modified": ["src/poll.py"],
-    "current_context": "In the middle of the retry.",
-    "output_bytes": 4096,
-}
-
 _BUDGETS = (
     {
         "config": {"max_tokens": 200_000, "thresholds": {"subagent": 40, "hard_limit": 95}},
@@ -283,7 +268,7 @@ _TRACKING = {
 @cache
 def documents() -> Sequence[bytes]:
     """One of each that is read."""
-    texts = (_THOUGHTS, _RESULTS, _DECISIONS, _METADATA, _REGISTRY, _MEMORY, _CONTEXT, json.dumps(_PILOT, indent=1))
+    texts = (_THOUGHTS, _RESULTS, _DECISIONS, _METADATA, _REGISTRY, _MEMORY, _CONTEXT)
     return tuple(text.encode() for text in texts)
 
 

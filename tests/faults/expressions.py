@@ -55,7 +55,6 @@ BOUNDED: dict[str, tuple[int, str]] = {
 
 LEFT_OUT = {
     "ralf.config.local_config": "reads `daily_cap` of the person's own file",
-    "ralf_integrations.blackbox5.timeline_memory._AGENT": "reads a variable of the environment",
 }
 """Expressions that see nothing that came with a transcript, a page or a clone."""
 
