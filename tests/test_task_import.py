@@ -20,7 +20,7 @@ from ralf.tasks.claims import claim
 from ralf.tasks.editing import add, edit
 from ralf.tasks.model import Claim, Task, TaskState
 from ralf_migrations.task_import import AS, FROM, UNMET, Plan, import_tasks, plan_import
-from ralf_migrations.task_kinds import ImportedTask
+from ralf_migrations.task_lists import ImportedTask
 from taskskit import accept_tasks
 
 

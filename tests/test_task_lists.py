@@ -14,9 +14,8 @@ from hypothesis import given, settings, strategies as st
 
 from examples import examples
 from ralf.errors import Damaged, NotFound, RalfError, UsageError
-from ralf_migrations import aqua_tasks, task_kinds, task_lists
-from ralf_migrations.task_kinds import NoTaskList
-from ralf_migrations.task_lists import ImportedTask, read_lists
+from ralf_migrations import aqua_tasks, task_lists
+from ralf_migrations.task_lists import ImportedTask, NoTaskList, read_lists
 
 AQUA_SQL = """
 CREATE TABLE agents (id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, agent_type TEXT, role TEXT);
@@ -144,11 +143,6 @@ def test_a_forged_database_takes_neither_time_nor_room(tmp_path: Path, monkeypat
     monkeypatch.setattr(aqua_tasks, "_MOST", 5)
     with pytest.raises(UsageError, match="more than 5 bytes"):
         read(aqua_database(tmp_path / "x"))
-    monkeypatch.undo()
-    monkeypatch.setattr(aqua_tasks, "_STEPS", 1)
-    monkeypatch.setattr(aqua_tasks, "_ROUNDS", 2)
-    with pytest.raises(Damaged, match="interrupted"):
-        read(tmp_path / "x")
 
 
 # ---- beads ----
@@ -227,7 +221,7 @@ def test_what_beads_has_put_off_is_failed_and_what_waits_for_another_issue_is_pe
         ("pending", ""),
         ("failed", "blocked in beads"),
         ("completed", ""),
-        ("failed", "a gate of beads: waits for gh:run 7"),
+        ("failed", "a gate of beads: it waits for something outside the list"),
     ]
 
 
@@ -239,14 +233,14 @@ def test_what_is_no_task_in_beads_is_left_out_and_counted_and_a_tombstone_is_a_d
         issue("bd-3", is_template=True),
         {"_type": "memory", "key": "a", "created_at": ""},
         issue("bd-4", status="tombstone"),
-        issue("bd-5", status="simmering", dependencies=[edge("bd-5", "bd-4", "conditional-blocks")]),
+        issue("bd-5", status="simmering"),
     )
     found = read_lists(path)
     assert [(one.origin_id, one.status, one.is_deleted) for one in found.tasks] == [
         ("bd-4", "cancelled", True),
         ("bd-5", "pending", False),
     ]
-    assert ["bd-5" in note for note in found.notes] == [True, True, False]
+    assert ["bd-5" in note for note in found.notes] == [True, False]
 
 
 # ---- Claude Code ----
@@ -495,14 +489,14 @@ def test_what_is_not_there_or_no_file_is_an_error_that_names_it(tmp_path: Path) 
 def test_more_tasks_files_or_dependencies_than_are_taken_at_once_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(task_kinds, "MAX_TASKS", 2)
+    monkeypatch.setattr(task_lists, "MAX_TASKS", 2)
     path = lines(tmp_path / "x.jsonl", *(issue(f"bd-{n}") for n in range(3)))
     with pytest.raises(UsageError, match="more than 2 tasks"):
         read(path)
     monkeypatch.undo()
-    monkeypatch.setattr(task_kinds, "MAX_EDGES", 2)
+    monkeypatch.setattr(task_lists, "MAX_EDGES", 2)
     path = lines(tmp_path / "x.jsonl", issue("bd-1", dependencies=[edge("", f"bd-{n}") for n in range(5)]))
-    with pytest.raises(UsageError, match="more than 2 dependencies"):
+    with pytest.raises(UsageError, match="or 2 dependencies"):
         read(path)
     monkeypatch.setattr(task_lists, "MAX_FILES", 2)
     for number in range(4):

@@ -7,21 +7,18 @@ dependencies, so what was serialized there comes as that chain.
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
-from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
 from ralf.errors import Damaged, UsageError
-from ralf_migrations.task_kinds import MAX_AFTER, MAX_TASKS, List, NoTaskList, check_count, text_of, word_of, words_of
+from ralf_migrations.task_lists import MAX_TASKS, List, NoTaskList, text_of, word_of, words_of
 
 _CHECKPOINT = "__checkpoint__"
-_MOST = 128 << 20  # bytes of all tasks
-_STEPS, _ROUNDS = 100_000, 1_000  # instructions of SQLite between two looks, and how many looks: seconds
+_MOST, _MOST_VALUE = 128 << 20, 16 << 20  # bytes of all tasks, and of one value
 _COLUMNS = (
     "id title description status priority created_by claimed_by created_at result error tags context depends_on"
 ).split()
@@ -29,7 +26,7 @@ _COLUMNS = (
 
 def aqua(path: Path) -> List:
     """The tasks of a database, the oldest first."""
-    made = List("aqua", os.fspath(path))
+    made = List("aqua", path)
     checkpoints: dict[str, tuple[str, ...]] = {}
     for row in _rows(path):
         record = {**row, **{key: _json(row[key]) for key in ("tags", "depends_on")}}
@@ -39,26 +36,23 @@ def aqua(path: Path) -> List:
             made.take(word_of(record["id"]), record)
     if checkpoints:
         made.note(f"{len(checkpoints):,} checkpoint tasks became checkpoints of the tasks that they follow")
-        _without_checkpoints(made, checkpoints)
+        marked = {before for after in checkpoints.values() for before in after}
+        for id_, task in made.found.items():
+            after = tuple(one for one in _behind(task.after, checkpoints) if one != id_)
+            made.found[id_] = replace(task, after=after, checkpoint=id_ in marked)
     return made
 
 
-def _without_checkpoints(made: List, checkpoints: Mapping[str, tuple[str, ...]]) -> None:
-    """Whoever waits for a checkpoint waits for what that waits for."""
-    marked = {before for after in checkpoints.values() for before in after}
-    inner = {one: [other for other in after if other in checkpoints] for one, after in checkpoints.items()}
-    try:
-        order = list(TopologicalSorter(inner).static_order())
-    except CycleError:
-        order = list(checkpoints)  # those of a circle wait for what was seen of it
-    behind: dict[str, tuple[str, ...]] = {}
-    for one in order:
-        waits = (t for other in checkpoints[one] for t in behind.get(other, () if other in checkpoints else (other,)))
-        behind[one] = tuple(dict.fromkeys(waits))[:MAX_AFTER]
-    for id_, task in made.found.items():
-        after = dict.fromkeys(t for other in task.after for t in behind.get(other, (other,)))
-        kept = tuple(one for one in after if one != id_)[:MAX_AFTER]
-        made.found[id_] = replace(task, after=kept, checkpoint=id_ in marked)
+def _behind(after: tuple[str, ...], checkpoints: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+    """What is waited for, with what each checkpoint waits for in its place."""
+    seen: set[str] = set()
+    left = [*reversed(after)]
+    while left:
+        if (one := left.pop()) not in seen:
+            seen.add(one)
+            left += reversed(checkpoints.get(one, ()))
+            if one not in checkpoints:
+                yield one
 
 
 def _json(text: object) -> Any:
@@ -73,29 +67,24 @@ def _rows(path: Path) -> list[Mapping[str, Any]]:
 
     Only read: without a write-ahead log SQLite is told that nobody changes the file, else it would leave files there.
     """
-    again = f"copy the database, and import the copy: ralf import {path.name} --dry-run"
     try:
         log = Path(f"{path}-wal")
         has_log = log.is_file() and log.stat().st_size > 0
-        if path.stat().st_size > 256 << 20:
-            raise UsageError(path, "a database of more than 256 MiB", again)
         address = f"{path.absolute().as_uri()}?mode=ro{'' if has_log else '&immutable=1'}"
         with closing(sqlite3.connect(address, uri=True, timeout=5)) as db:
             return _selected(path, db)
     except (sqlite3.Error, OSError) as error:
+        again = f"copy the database, and import the copy: ralf import {path.name} --dry-run"
         raise Damaged(path, f"cannot be read as a database: {error}", again) from None
 
 
 def _selected(path: Path, db: sqlite3.Connection) -> list[Mapping[str, Any]]:
-    rounds = iter(range(_ROUNDS))
-    db.set_progress_handler(lambda: next(rounds, None) is None, _STEPS)
-    db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 16 << 20)
+    db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_VALUE)
     db.text_factory = lambda content: content.decode("utf-8", "replace")
     db.execute("PRAGMA trusted_schema=OFF")
-    schema = db.execute("SELECT name, substr(sql, 1, 40) FROM sqlite_master LIMIT 10000")
-    kinds = {str(name): str(sql).upper() for name, sql in schema}
+    kinds = dict(db.execute("SELECT name, upper(substr(sql, 1, 12)) FROM sqlite_master LIMIT 10000"))
     there = {str(row[1]) for row in db.execute("PRAGMA table_info(tasks)")}
-    if not kinds.get("tasks", "").startswith("CREATE TABLE") or not {"id", "title", "status"} <= there:
+    if kinds.get("tasks") != "CREATE TABLE" or not {"id", "title", "status"} <= there:
         is_beads = {"issues", "dependencies"} <= kinds.keys()
         beads = "let beads write its list, then import that: bd export -o issues.jsonl"
         raise NoTaskList(path, "an SQLite database, but not Aqua's", beads if is_beads else "see docs/importing.md")
@@ -106,9 +95,8 @@ def _selected(path: Path, db: sqlite3.Connection) -> list[Mapping[str, Any]]:
         if size > _MOST:  # rows of a forged file may share their bytes
             raise UsageError(path, f"tasks of more than {_MOST:,} bytes", "see docs/importing.md")
         found.append(dict(zip(_COLUMNS, row, strict=True)))
-    check_count(path, len(found))
-    names: dict[Any, Any] = {None: None}
-    if kinds.get("agents", "").startswith("CREATE TABLE"):
-        names |= dict(db.execute("SELECT substr(id, 1, 200), substr(name, 1, 200) FROM agents LIMIT ?", (MAX_TASKS,)))
+    names: dict[Any, Any] = {}
+    if kinds.get("agents") == "CREATE TABLE":
+        names = dict(db.execute("SELECT substr(id, 1, 200), substr(name, 1, 200) FROM agents LIMIT ?", (MAX_TASKS,)))
     found.sort(key=lambda row: (text_of(row["created_at"]), text_of(row["id"])))
     return [row | {key: names.get(row[key], row[key]) for key in ("created_by", "claimed_by")} for row in found]

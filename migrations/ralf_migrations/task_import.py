@@ -12,10 +12,8 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass as mutable, field, replace
 from datetime import UTC, datetime
-from graphlib import CycleError, TopologicalSorter
-from heapq import heappop, heappush
-from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from itertools import islice, pairwise
+from typing import Any, NamedTuple
 
 from ralf.redact import redactor_for
 from ralf.tasks import store
@@ -26,29 +24,20 @@ from ralf.tasks.writing import Writer
 from ralf.text.cleaning import one_line
 from ralf.text.frozen import dataclass
 from ralf_migrations import task_lists
-from ralf_migrations.task_kinds import MAX_AFTER, ImportedTask
+from ralf_migrations.task_lists import ImportedTask
 
 FROM, AS, UNMET = "imported_from", "imported_as", "imported_after"
 """Keys of a task's file: whence it came, how it stood there, and what it waits for there that could not be found."""
 
 BY = "import"
-
 _MERGED = ("title", "text", "priority", "tags", "role", "after", "checkpoint", "verify")
-
 _SAID = ("summary", "reason", "progress")
-
 _LAST = ("completed", "cancelled")
-
-_MOST_DERIVED = 200_000  # dependencies that parts have from their wholes
-
-_MOST_PROBLEMS = 200
-
-_DEEPEST = 20  # parts of parts
-
 _ALPHABET = "0123456789bcdfghjkmnpqrstvwxyz"
-
+_MOST_PROBLEMS = 200
+_DEEPEST = 20  # parts of parts
 _SHOWN = 20  # tasks of a circle that are named
-_MOST_WORK, _LEAST_ROUNDS = 20_000_000, 20  # tasks and dependencies that are looked at for circles
+_ROUNDS, _STEPS = 20, 1_000  # looks for circles, and how far along each an edge that may go is looked for
 
 
 # ---- what an import comes to ----
@@ -60,13 +49,14 @@ class Imported:
 
     origin  `beads:bd-a1b2`
     id      of the task here
+    what    `added`, `updated` or `unchanged`
     fields  what was updated; `kept`: what has changed there and here, and stays as it is here
     """
 
     origin: str = ""
     id: str = ""
     title: str = ""
-    what: Literal["added", "updated", "unchanged"] = "unchanged"
+    what: str = "unchanged"
     status: str = ""
     fields: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
@@ -93,32 +83,29 @@ class ImportReport:
         """The tasks that were `added`, `updated` or are `unchanged`."""
         return tuple(one for one in self.tasks if one.what == what)
 
+    @property
+    def _counts(self) -> dict[str, int]:
+        return {what: len(self.those(what)) for what in ("added", "updated", "unchanged")}
+
     def lines(self) -> list[str]:
         """All of it as lines for a person; tasks that did not change are only counted."""
         told = [*self.files]
         for one in self.tasks:
-            if one.what == "added":
-                told.append(f"added    {one.id}  {one.title}  ({one.origin}, {one.status})")
-            elif one.what == "updated" or one.kept:
-                kept = f"{', '.join(one.kept)} changed here and there: kept as here" if one.kept else ""
-                told.append(
-                    f"{one.what:8} {one.id}  {one.title}  ({'; '.join(filter(None, [', '.join(one.fields), kept]))})"
-                )
+            kept = f"{', '.join(one.kept)} changed here and there: kept as here" if one.kept else ""
+            about = [one.origin, one.status] if one.what == "added" else [", ".join(one.fields), kept]
+            if one.what != "unchanged" or kept:
+                told.append(f"{one.what:8} {one.id}  {one.title}  ({'; '.join(filter(None, about))})")
         told += [f"problem: {one}" for one in self.problems]
         told += [f"note: {one}" for one in self.notes]
         told += [f"comes with the list, and runs only if your configuration allows it: {one}" for one in self.commands]
-        counts = ", ".join(f"{len(self.those(what)):,} {what}" for what in ("added", "updated", "unchanged"))
+        counts = ", ".join(f"{count:,} {what}" for what, count in self._counts.items())
         return [*told, f"{counts}{' (dry run: nothing was changed)' if self.dry_run else ''}"]
 
     def tree(self) -> dict[str, Any]:
         """All of it as plain values, for JSON."""
-        tasks = [{name: getattr(one, name) for name in _SHOWN_FIELDS if getattr(one, name)} for one in self.tasks]
-        counts = {what: len(self.those(what)) for what in ("added", "updated", "unchanged")}
+        tasks = [{name: told for name in Imported.__slots__ if (told := getattr(one, name))} for one in self.tasks]
         rest = {name: list(getattr(self, name)) for name in ("files", "problems", "notes", "commands")}
-        return {"dry_run": self.dry_run, **counts, "tasks": tasks, **rest}
-
-
-_SHOWN_FIELDS = ("origin", "id", "title", "what", "status", "fields", "kept")
+        return {"dry_run": self.dry_run, **self._counts, "tasks": tasks, **rest}
 
 
 def import_tasks(
@@ -132,8 +119,7 @@ def import_tasks(
     lists = task_lists.read_lists(os.fspath(path))
     tasks = store.at(root)
     if dry_run:
-        plan = plan_import(_without_secrets(tasks, lists.tasks), tasks.list().tasks)
-        return _report(lists, plan, dry_run=True)
+        return _report(lists, plan_import(_without_secrets(tasks, lists.tasks), tasks.list().tasks), dry_run=True)
     tasks.project.prepare()
     clean = _without_secrets(tasks, lists.tasks)
     first: Plan | None = None
@@ -158,7 +144,7 @@ def _without_secrets(tasks: Tasks, found: Iterable[ImportedTask]) -> list[Import
     if not tasks.project.owner.key:
         return list(found)
     redact = redactor_for(tasks.project).text
-    names = ("title", "text", "verify", "role", "created_by", "summary", "reason", "progress")
+    names = ("title", "text", "verify", "role", "created_by", *_SAID)
 
     def cleaned(one: ImportedTask) -> ImportedTask:
         values: dict[str, Any] = {name: redact(value) for name in names if (value := getattr(one, name))}
@@ -186,10 +172,9 @@ def _write(writer: Writer, plan: Plan, there: Mapping[str, TaskState]) -> None:
 
 def _said(step: Step) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """What is said of a task, which stands in no file: records, as `Writer.append` takes them."""
-    if summary := step.changes.get("summary", ""):
-        yield "done", BY, {"task": step.id, "summary": summary}
-    if reason := step.changes.get("reason", ""):
-        yield "fail", BY, {"task": step.id, "reason": reason}
+    for name, kind, by, key in (("summary", "done", BY, "summary"), ("reason", "fail", BY, "reason")):
+        if said := step.changes.get(name, ""):
+            yield kind, by, {"task": step.id, key: said}
     if progress := step.changes.get("progress", ""):
         yield "progress", "", {"task": step.id, "text": progress}
 
@@ -199,12 +184,13 @@ def _report(lists: task_lists.TaskLists, plan: Plan, *, dry_run: bool) -> Import
     for task, id_, changes in plan.steps:
         fields = tuple(name for name in changes if name in (*_MERGED, "status"))
         is_new = id_ in plan.new
-        what: Literal["added", "updated", "unchanged"] = "added" if is_new else "updated" if fields else "unchanged"
-        told = () if is_new else fields
-        tasks.append(Imported(task.key, id_, task.title, what, task.status, told, plan.conflicts.get(id_, ())))
-    more = (f"{plan.more:,} more problems",) if plan.more else ()
+        what = "added" if is_new else "updated" if fields else "unchanged"
+        kept = plan.conflicts.get(id_, ())
+        tasks.append(Imported(task.key, id_, task.title, what, task.status, () if is_new else fields, kept))
+    more = len(plan.problems) - _MOST_PROBLEMS
+    problems = (*plan.problems[:_MOST_PROBLEMS], *([f"{more:,} more problems"] if more > 0 else []))
     commands = dict.fromkeys(one.task.verify for one in plan.steps if one.task.verify and "verify" in one.changes)
-    return ImportReport(lists.files, tuple(tasks), (*plan.problems, *more), lists.notes, tuple(commands)[:20], dry_run)
+    return ImportReport(lists.files, tuple(tasks), problems, lists.notes, tuple(commands)[:20], dry_run)
 
 
 # ---- the plan ----
@@ -224,158 +210,115 @@ class Plan:
 
     new        ids of tasks that are not there yet
     conflicts  by id, the fields that have changed on both sides
-    problems   what was left out, and why; `more`: how many more there are
+    problems   what was left out, and why
     """
 
     steps: list[Step] = field(default_factory=list)
     new: set[str] = field(default_factory=set)
     conflicts: dict[str, tuple[str, ...]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
-    more: int = 0
-
-    def problem(self, what: str) -> None:
-        """Report what was left out."""
-        if len(self.problems) >= _MOST_PROBLEMS:
-            self.more += 1
-        else:
-            self.problems.append(what)
 
 
 def plan_import(tasks: Iterable[ImportedTask], known: Iterable[TaskState]) -> Plan:
     """What an import of these tasks comes to; pure. A task that was deleted there is not added, only cancelled."""
-    return _Planner(tasks, known).plan()
+    states = sorted(known, key=lambda one: (one.task.status == "cancelled", one.task.id), reverse=True)
+    there = {state.task.id: state for state in states}
+    ids = {str(state.task.extra[FROM]): state.task.id for state in states if FROM in state.task.extra}
+    made = Plan()
+    named: dict[str, str] = {}  # the keys of the list, and those that they have here
+    taken: dict[str, ImportedTask] = {}
+    gone: set[str] = set()
+    for task in tasks:
+        key = named[task.key] = task.key
+        if task.is_deleted:
+            gone.add(key)
+            if key not in ids:
+                continue
+        elif (state := there.get(ids.get(key, ""))) is not None and _is_another(task, state):
+            task = replace(task, origin_id=f"{task.origin_id}+{_digest(task.title)}")
+            named[key] = task.key
+        taken[task.key] = task
+    used = set(there)
+    for key in taken:
+        if key not in ids:
+            ids[key] = _id_of(key, used, there)
+            used.add(ids[key])
+    waits, unmet = _waits(taken, named, ids, gone, made)
+    old = {id_: list(state.task.after) for id_, state in there.items()}
+    new = {ids[key]: [ids[one] for one in after] for key, after in waits.items()}
+    kept = {id_: list(after) for id_, after in new.items()}
+    keys = {id_: key for key, id_ in ids.items()}
+
+    def left_out(one: str, other: str, _: Sequence[str]) -> None:
+        if other in kept.get(one, ()):
+            kept[one].remove(other)
+            made.problems.append(f"{keys[one]}: waits for {other}: left out, it closes a circle with tasks here")
+
+    both = {**old, **{id_: [*dict.fromkeys((*after, *old.get(id_, ())))] for id_, after in new.items()}}
+    _in_order(both, left_out, lambda one, other: other in new.get(one, ()) and other not in old.get(one, ()))
+    for key in waits:
+        task, id_ = taken[key], ids[key]
+        changes = _changes(task, tuple(new[id_]), unmet[key], there.get(id_), made)
+        changes |= {"after": tuple(kept[id_])} if "after" in changes else {}
+        made.new |= {id_} - there.keys()
+        made.steps.append(Step(task, id_, changes))
+    return made
 
 
-class _Planner:
-    def __init__(self, tasks: Iterable[ImportedTask], known: Iterable[TaskState]) -> None:
-        states = sorted(known, key=lambda one: (one.task.status == "cancelled", one.task.id), reverse=True)
-        self.made = Plan()
-        self.there = {state.task.id: state for state in states}
-        self.ids = {str(state.task.extra[FROM]): state.task.id for state in states if FROM in state.task.extra}
-        self.now: dict[str, str] = {}  # the key of a task whose id has been given to another one there
-        self.taken: dict[str, ImportedTask] = {}
-        self.gone: set[str] = set()
-        for task in tasks:
-            key = task.key
-            if task.is_deleted:
-                self.gone.add(key)
-                if key not in self.ids:
-                    continue
-            elif (state := self.there.get(self.ids.get(key, ""))) is not None and _is_another(task, state):
-                task = replace(task, origin_id=f"{task.origin_id}+{_digest(task.title)}")
-                self.now[key] = task.key
-            self.taken[task.key] = task
-        used = set(self.there)
-        for key in self.taken:
-            if key not in self.ids:
-                self.ids[key] = self._id_of(key, used)
-                used.add(self.ids[key])
+def _id_of(key: str, used: set[str], there: Mapping[str, TaskState]) -> str:
+    """An id made of the key alone, so that two clones that import one list make the same tasks; longer where another
+    task has it. One that has lost its `imported_from` is known by its id.
+    """
+    number = int.from_bytes(hashlib.sha256(key.encode("utf-8", "replace")).digest()[:16])
+    digits = ""
+    while number:
+        number, digit = divmod(number, len(_ALPHABET))
+        digits += _ALPHABET[digit]
+    ids = (f"TASK-{digits[:length]}" for length in range(6, 21))
+    return next(one for one in ids if one not in used or (one in there and FROM not in there[one].task.extra))
 
-    def _id_of(self, key: str, used: set[str]) -> str:
-        """An id made of the key alone, so that two clones that import one list make the same tasks; longer where
-        another task has it. One that has lost its `imported_from` is known by its id.
-        """
-        number = int.from_bytes(hashlib.sha256(key.encode("utf-8", "replace")).digest()[:16])
-        digits = ""
-        while number:
-            number, digit = divmod(number, len(_ALPHABET))
-            digits += _ALPHABET[digit]
-        ids = [f"TASK-{digits[:length]}" for length in range(6, 21)]
-        lost = (one for one in ids if one not in used or (one in self.there and FROM not in self.there[one].task.extra))
-        return next(lost)
 
-    def plan(self) -> Plan:
-        waits, order = self._waits()
-        old = {id_: list(state.task.after) for id_, state in self.there.items()}
-        new = {self.ids[key]: [self.ids[one] for one in waits[key]] for key in order}
-        kept = {id_: list(after) for id_, after in new.items()}
+# ---- what waits for what ----
 
-        def leave_out(circle: list[Edge]) -> list[Edge]:
-            """Of a circle of what the list says with what somebody has changed here, the list's part."""
-            bad = [(one, other) for one, other in circle if other in new.get(one, ()) and other not in old.get(one, ())]
-            for one, other in bad:
-                kept[one].remove(other)
-                key = next(key for key, id_ in self.ids.items() if id_ == one)
-                self.made.problem(f"{key}: waits for {other}: left out, it closes a circle with tasks here")
-            return bad
 
-        _in_order(
-            {**old, **{id_: [*dict.fromkeys((*after, *old.get(id_, ())))] for id_, after in new.items()}}, leave_out
-        )
-        for key in order:
-            task, id_ = self.taken[key], self.ids[key]
-            unmet = [one for one in self._keys(task) if one not in self.ids]
-            changes = _changes(task, tuple(new[id_]), unmet, self.there.get(id_), self.made)
-            if "after" in changes:
-                changes["after"] = tuple(kept[id_])
-            self.made.new |= {id_} - self.there.keys()
-            self.made.steps.append(Step(task, id_, changes))
-        return self.made
+def _waits(
+    taken: Mapping[str, ImportedTask], named: Mapping[str, str], ids: Mapping[str, str], gone: set[str], made: Plan
+) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """For each task the keys that it waits for, in an order, and those that could not be found: as it says there; its
+    parts; what the whole that it is a part of waits for. What closes a circle is left out.
+    """
+    said: dict[str, list[str]] = {}
+    unmet: dict[str, list[str]] = {}
+    for key, task in taken.items():
+        wanted = dict.fromkeys(named.get(f"{task.origin}:{one}", f"{task.origin}:{one}") for one in task.after)
+        said[key] = [one for one in wanted if one in ids and one not in gone]
+        unmet[key] = [one for one in wanted if one not in ids]
+        for one in wanted:
+            if one not in said[key]:
+                what = "was deleted there" if one in gone else "is not in the list"
+                made.problems.append(f"{key}: waits for {one}, which {what}: left out")
 
-    # ---- what waits for what ----
+    def reported(one: str, other: str, circle: Sequence[str]) -> None:
+        way = circle if len(circle) < _SHOWN else [*circle[: _SHOWN // 2], "…", *circle[1 - _SHOWN // 2 :]]
+        shown = " → ".join((*way, circle[0]))
+        made.problems.append(f"{one}: waits for {other}: left out, it closes a circle: {shown}")
 
-    def _keys(self, task: ImportedTask) -> list[str]:
-        keys = (f"{task.origin}:{one}" for one in task.after)
-        return list(dict.fromkeys(self.now.get(key, key) for key in keys))
-
-    def _waits(self) -> tuple[dict[str, list[str]], list[str]]:
-        """For each task the keys that it waits for, and an order: as it says there; its parts; what the whole that it
-        is a part of waits for. What cannot be found is reported, and so is what closes a circle; both are left out.
-        """
-        said: dict[str, list[str]] = {}
-        for key, task in self.taken.items():
-            said[key] = []
-            for one in self._keys(task):
-                if one in self.ids and one not in self.gone:
-                    said[key].append(one)
-                else:
-                    what = "was deleted there" if one in self.gone else "is not in the list"
-                    self.made.problem(f"{key}: waits for {one}, which {what}: left out")
-        places = {key: place for place, key in enumerate(self.taken)}
-
-        def close(circle: list[Edge]) -> list[Edge]:
-            """The list's own last dependency of a circle, as seen from its first task."""
-            first = min(range(len(circle)), key=lambda place: places[circle[place][0]])
-            way = [*circle[first:], *circle[:first]]
-            key, other = way[-1]
-            keys = [one for one, _ in way]
-            keys = keys if len(keys) < _SHOWN else [*keys[: _SHOWN // 2], "…", *keys[1 - _SHOWN // 2 :]]
-            shown = " → ".join((*keys, other))
-            self.made.problem(f"{key}: waits for {other}: left out, it closes a circle: {shown}")
-            return [(key, other)]
-
-        _in_order(said, close)
-        derived = self._derived(said)
-        whole = {key: list(dict.fromkeys([*said[key], *derived.get(key, ())]))[:MAX_AFTER] for key in said}
-        # of what wholes and parts add, nothing counts that closes a circle
-        order = _in_order(whole, lambda circle: [(key, other) for key, other in circle if other not in said[key]])
-        return whole, [key for key in order if key in self.taken]
-
-    def _derived(self, waits: Mapping[str, list[str]]) -> dict[str, list[str]]:
-        """A whole waits for its parts, and a part for what the whole waits for, but for other parts."""
-        parents: dict[str, str] = {}
-        for key, task in self.taken.items():
-            parent = f"{task.origin}:{task.parent}"
-            parent = self.now.get(parent, parent)
-            if parent in self.taken and parent != key and parent not in self.gone:
-                parents[key] = parent
-        outer = {
-            whole: [one for one in waits[whole] if whole not in _above(parents, one)]
-            for whole in dict.fromkeys(parents.values())
-        }
-        derived: dict[str, list[str]] = {}
-        count = 0
-        for key, parent in parents.items():
-            if key not in _above(parents, parent):
-                derived.setdefault(parent, []).append(key)
-            for above in _above(parents, key):
-                count += len(outer[above])
-                if count <= _MOST_DERIVED:
-                    derived.setdefault(key, []).extend(outer[above])
-        if count > _MOST_DERIVED:
-            what = f"more than {_MOST_DERIVED:,} dependencies of wholes: not all of their parts wait for them"
-            self.made.problem(what)
-        return derived
+    _in_order(said, reported)
+    parents = {}
+    for key, task in taken.items():
+        parent = named.get(f"{task.origin}:{task.parent}", "")
+        if parent in taken and parent not in (key, *gone):
+            parents[key] = parent
+    whole = {key: dict.fromkeys(after) for key, after in said.items()}
+    for key in parents:
+        above = _above(parents, key)
+        if key not in _above(parents, above[0]):
+            whole[above[0]] |= {key: None}
+        for one in above:
+            whole[key] |= {other: None for other in said[one] if one not in _above(parents, other)}
+    waits = {key: [*after] for key, after in whole.items()}
+    order = _in_order(waits, lambda one, other, circle: None, lambda one, other: other not in said.get(one, ()))
+    return {key: waits[key] for key in order if key in taken}, unmet
 
 
 def _above(parents: Mapping[str, str], key: str) -> list[str]:
@@ -387,43 +330,48 @@ def _above(parents: Mapping[str, str], key: str) -> list[str]:
     return found
 
 
-Edge = tuple[str, str]
-"""Who waits, and for whom."""
-
-
-def _in_order(waits: dict[str, list[str]], leave_out: Callable[[list[Edge]], list[Edge]]) -> list[str]:
+def _in_order(
+    waits: dict[str, list[str]],
+    left_out: Callable[[str, str, Sequence[str]], None],
+    may_go: Callable[[str, str], bool] | None = None,
+) -> list[str]:
     """The keys in their order, but each after those that it waits for.
 
-    leave_out  which edges of a circle are to go; [] for none: then the circle stays. `waits` is without them then
-
-    In a list with so many circles that they cannot be looked at one by one, only what waits for an earlier task stays.
+    left_out  told of each edge that goes, as it closes a circle, and of the circle's keys
+    may_go    which edge of a circle is the one that goes; where none may, and where it is not said, the closing one
     """
-    size = sum(map(len, waits.values())) + len(waits)
-    places = {key: place for place, key in enumerate(waits)}
-    for rounds in range(max(_LEAST_ROUNDS, _MOST_WORK // max(size, 1)), -1, -1):
-        sorter = TopologicalSorter(waits)
-        try:
-            sorter.prepare()
+    for round_ in range(_ROUNDS, -1, -1):
+        order, circles = _walked(waits)
+        for circle in circles:
+            ways = pairwise((*reversed(circle), circle[-1])) if may_go is not None and round_ else ()
+            edges = ((one, other) for other, one in islice(ways, _STEPS) if may_go and may_go(one, other))
+            one, other = next(edges, (circle[-1], circle[0]))
+            if other in waits[one]:
+                waits[one].remove(other)
+                left_out(one, other, circle)
+        if not circles:
             break
-        except CycleError as error:
-            keys = error.args[1]  # each of them is waited for by the next one
-            gone = leave_out([(key, other) for other, key in reversed(list(pairwise(keys)))]) if rounds else []
-            if rounds and not gone:
-                return list(waits)
-            for key, other in gone:
-                waits[key].remove(other)
-            if not rounds:
-                for key, others in waits.items():
-                    waits[key] = [other for other in others if places.get(other, -1) < places[key]]
-                return list(waits)
-    order: list[str] = []
-    ready: list[tuple[int, str]] = []
-    while sorter.is_active():
-        for key in sorter.get_ready():
-            heappush(ready, (places.get(key, -1), key))
-        order.append(heappop(ready)[1])
-        sorter.done(order[-1])
     return order
+
+
+def _walked(waits: Mapping[str, Sequence[str]]) -> tuple[list[str], list[list[str]]]:
+    """The keys, each after those that it waits for, as far as that is possible, and the circles that forbid it."""
+    order: dict[str, None] = {}
+    circles: list[list[str]] = []
+    for start in waits:
+        way = {start: iter(waits[start])} if start not in order else {}
+        while way:
+            key = next(reversed(way))
+            other = next((one for one in way[key] if one not in order), None)
+            if other is None:
+                order[key] = None
+                del way[key]
+            elif other in way:
+                keys = list(way)
+                circles.append(keys[keys.index(other) :])
+            else:
+                way[other] = iter(waits.get(other, ()))
+    return list(order), circles
 
 
 # ---- what changes ----
@@ -449,8 +397,8 @@ def _as(fields: Mapping[str, Any], status: str) -> str:
 
 def _base(task: Task) -> dict[str, str]:
     """How the fields stood there at the last import; empty where nothing is known."""
-    parts = str(task.extra.get(AS, "")).split(" ")
-    return {name: value for name, _, value in (part.partition("=") for part in parts) if value}
+    parts = (part.partition("=") for part in str(task.extra.get(AS, "")).split(" "))
+    return {name: value for name, _, value in parts if value}
 
 
 def _is_another(task: ImportedTask, state: TaskState) -> bool:
@@ -472,7 +420,7 @@ def _changes(
         whole = {**fields, **said, "created_by": task.created_by or BY, "extra": extra}
         return {name: value for name, value in whole.items() if value not in ("", (), False)}
     if state.is_foreign:
-        made.problem(f"{task.key}: {state.task.id} is not trusted yet: unchanged (see: ralf trust)")
+        made.problems.append(f"{task.key}: {state.task.id} is not trusted yet: unchanged (see: ralf trust)")
         return {}
     here, base = state.task, _base(state.task)
     changes = {}
@@ -492,7 +440,7 @@ def _changes(
             changes |= {"status": task.status, "summary": task.summary, "reason": task.reason}
         else:
             who = state.claim.by
-            made.problem(f"{task.key}: is {task.status} there, but {who} has {here.id}: its status stays for now")
+            made.problems.append(f"{task.key}: is {task.status} there, but {who} has {here.id}: its status stays")
             extra[AS] = _as(fields, base.get("status", ""))  # the next import sees it again
     elif task.status == here.status:  # this store may not have been told: another clone, or a killed import
         name = {"completed": "summary", "failed": "reason"}.get(here.status, "")

@@ -1,7 +1,9 @@
-"""Reads the task lists of other tools: Aqua, beads, Claude Code, Task Master, prd.json and ralph-orchestrator.
+"""Reads the task lists of other tools; how each tool keeps its tasks is a row of `FORMATS`.
 
-The kind of a file is recognised by its content. `ralf_migrations.task_import` makes tasks of what was read. Nothing is
-written here, and a file that is damaged anywhere is refused as a whole: half a list would start work too early.
+The kind of a file is recognised by its content, and a file that is damaged anywhere is refused as a whole: half a list
+would start work too early. Work that somebody has begun there is pending here: a claim binds one store. Work that is
+put off there, or is blocked by something that is no task of the list, is failed with that as its reason, so that no
+loop starts it.
 """
 
 from __future__ import annotations
@@ -10,26 +12,21 @@ import codecs
 import json
 import os
 import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ralf.errors import Damaged, NotFound, UsageError
 from ralf.storage.files import content_of, open_regular
+from ralf.tasks.model import PRIORITY
+from ralf.text.cleaning import clean, one_line, trimmed
 from ralf.text.frozen import dataclass
-from ralf_migrations import aqua_tasks, task_kinds
-from ralf_migrations.task_kinds import ImportedTask as ImportedTask, List, NoTaskList, Record
 
-MAX_BYTES = 64 << 20
-"""Bytes of a list with one record on each line."""
-
-MAX_TREE = 16 << 20
-"""Characters of a list that is one JSON value, which is read as a whole."""
-
-MAX_LINE = 4 << 20
-MAX_FILES = 5_000
-"""Files of a folder that are looked at."""
+Record = Mapping[str, Any]
 
 PLACES = (
     ".aqua/aqua.db",
@@ -42,11 +39,54 @@ PLACES = (
 )
 """Where the tools keep their lists in a project."""
 
+MAX_TASKS, MAX_EDGES, MAX_FILES, MAX_BYTES = 20_000, 200_000, 5_000, 64 << 20
+MAX_TITLE, MAX_TEXT, MAX_SAID, MAX_TAGS, MAX_ID = 300, 100_000, 4_000, 50, 200
+_MAX_NOTES = 200
+_MAX_DEPTH = 8  # of subtasks
 _KINDS = "Aqua, beads, Claude Code, Task Master, prd.json, ralph-orchestrator"
-_TREES = ((task_kinds.is_prd, task_kinds.prd), (task_kinds.is_task_master, task_kinds.task_master))
-_RECORDS = ((task_kinds.is_ralph, task_kinds.ralph), (task_kinds.is_beads, task_kinds.beads))
-_SQLITE = b"SQLite format 3\0"
 _CONFLICT = ("<<<<<<<", "=======", ">>>>>>>")
+_DIVIDE = "divide the list, and import its parts one by one: ralf import PART"
+
+
+class NoTaskList(Damaged):
+    """A file that is no task list of a tool that is known here; nothing need be wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedTask:
+    """A task as another tool has it.
+
+    origin      the tool; `origin_id`: unique among all lists of that tool, `master/3.2`
+    status      one of ralf's four
+    after       the origin ids of the tasks that it waits for; `parent`: of the one that it is a part of
+    summary     what came of it; of a failed one `reason`
+    progress    who is at it there, and what was said last
+    is_deleted  the tool keeps it only to say that it was deleted
+    """
+
+    origin: str = ""
+    origin_id: str = ""
+    title: str = ""
+    text: str = ""
+    status: str = "pending"
+    priority: int = PRIORITY
+    tags: tuple[str, ...] = ()
+    role: str = ""
+    after: tuple[str, ...] = ()
+    parent: str = ""
+    checkpoint: bool = False
+    verify: str = ""
+    created: str = ""
+    created_by: str = ""
+    summary: str = ""
+    reason: str = ""
+    progress: str = ""
+    is_deleted: bool = False
+
+    @property
+    def key(self) -> str:
+        """What the task's `imported_from` says."""
+        return f"{self.origin}:{self.origin_id}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +120,10 @@ def read_lists(path: str | Path) -> TaskLists:
             notes.append(str(error))
     found = found or [_claude_list(base)]
     return TaskLists(
-        tuple(task for one in found for task in one.tasks),
+        tuple(task for one in found for task in one.found.values()),
         tuple(f"{one.origin}: {one.where}" for one in found),
-        tuple(notes + [note for one in found for note in one.notes]),
+        tuple(notes + [note for one in found for note in one.notes[:_MAX_NOTES]]),
     )
-
-
-# ---- folders ----
 
 
 def lists_of(folder: Path) -> list[Path]:
@@ -104,113 +141,430 @@ def lists_of(folder: Path) -> list[Path]:
     return list(found.values())
 
 
-def _claude_list(base: Path) -> List:
-    """The list that a folder of Claude Code is, or holds as its only one."""
-    for folder in (base, base / "tasks"):
-        lists = [base] if folder is base and _is_claude_list(base) else [*filter(_is_claude_list, _subfolders(folder))]
-        if len(lists) == 1:
-            read = [(path.name, _tree(path)) for path in _json_files(lists[0])]
-            return task_kinds.claude(lists[0], [one for one in read if task_kinds.is_claude_task(one[1])])
-        if lists:
-            lists.sort(key=lambda one: one.stat().st_mtime, reverse=True)
-            names = ", ".join(task_kinds.word_of(one.name) for one in lists[:5]) + (", …" if len(lists) > 5 else "")
-            what = f"holds {len(lists):,} task lists of Claude Code, of any project; newest first: {names}"
-            raise UsageError(folder, what, f"name one of them: {_command(lists[0])}")
-    where = ", ".join((*PLACES, "~/.claude/tasks/LIST/"))
-    raise NotFound(base, f"no task list here; looked for {where}", "name the file: ralf import FILE --dry-run")
+# ---- values of any type ----
 
 
-def _subfolders(folder: Path) -> list[Path]:
-    with suppress(OSError), os.scandir(folder) as found:
-        return [Path(one.path) for one in islice(found, MAX_FILES) if one.is_dir(follow_symlinks=False)]
-    return []
+def text_of(value: object) -> str:
+    """A text or number as clean text, a list as bullets, "" for anything else."""
+    if isinstance(value, list):
+        return "\n".join(f"- {one_line(text_of(one))}" for one in value)
+    if isinstance(value, str):
+        return clean(value).strip()
+    return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else ""
 
 
-def _json_files(folder: Path) -> list[Path]:
-    """The JSON files of a folder, in the order of their numbers. OSError."""
-    with os.scandir(folder) as found:
-        names = [one.name for one in islice(found, MAX_FILES + 1) if one.name.endswith(".json")]
-    if len(names) > MAX_FILES:
-        raise Damaged(folder, f"more than {MAX_FILES:,} files", "name a file of one list: ralf import FILE")
-    return [folder / name for name in sorted(names, key=lambda name: (len(name), name))]
+def word_of(value: object) -> str:
+    """A text as one short line: an id, a tag, a name."""
+    return one_line(text_of(value))[:MAX_ID].strip()
 
 
-def _is_claude_list(folder: Path) -> bool:
-    """Whether a folder holds a task of Claude Code, in one of the first files of it."""
-    with suppress(OSError, Damaged):
-        for path in _json_files(folder)[:5]:
-            with suppress(Damaged):
-                if task_kinds.is_claude_task(_tree(path)):
-                    return True
-    return (folder / ".highwatermark").is_file()
+def words_of(value: object) -> tuple[str, ...]:
+    """The ids or tags of a list."""
+    return tuple(filter(None, map(word_of, value if isinstance(value, list) else [])))
+
+
+def _records_of(value: object) -> list[Record]:
+    return [one if isinstance(one, dict) else {} for one in (value if isinstance(value, list) else [])]
+
+
+def _whole_of(value: object) -> int | None:
+    with suppress(ValueError, OverflowError):
+        if isinstance(value, str):
+            return int(value) if len(value) < 10 else None
+        return int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    return None
+
+
+def _time_of(value: object) -> str:
+    """A time as ISO 8601 text in UTC; one without a zone is UTC, as all of these tools mean it."""
+    with suppress(ValueError, OverflowError):
+        time = datetime.fromisoformat(text_of(value))
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return ""
+
+
+# ---- formats: a row a tool ----
+
+_FIVE = (10, 8, 5, 3, 1)
+_WORDS = {"critical": 10, "highest": 10, "high": 8, "medium": PRIORITY, "low": 3, "lowest": 1}
+
+
+def _within(value: int, least: int, most: int) -> int:
+    return min(max(value, least), most)
+
+
+def _of_a_story(value: object) -> int:
+    return PRIORITY if (rank := _whole_of(value)) is None else _within(11 - rank, 1, 10)
+
+
+class Format(NamedTuple):
+    """How a tool keeps its tasks: by what is to be read, the key, or keys, of a record.
+
+    name      of the tool; `statuses`: ralf's for each of its own
+    priority  ralf's (10 comes first) for its value
+    parts     sections of the text: heading and key
+    summary   what came of a completed task, `reason` of a failed one; else what its status is
+    begun     statuses that say that somebody is at it, `who`
+    said      what was said last of one that is not new
+    """
+
+    name: str
+    statuses: Mapping[str, str]
+    priority: Callable[[object], int] = lambda _: PRIORITY
+    title: str = "title"
+    parts: tuple[tuple[str, str], ...] = (("", "description"),)
+    tags: str = "tags"
+    after: tuple[str, ...] = ()
+    created: str = ""
+    summary: str = ""
+    reason: str = ""
+    begun: tuple[str, ...] = ("in_progress",)
+    who: str = ""
+    said: str = ""
+    deleted: str = ""
+
+
+_CRITERIA = ("Acceptance criteria", "acceptanceCriteria")
+FORMATS = {
+    "aqua": Format(
+        "Aqua",
+        {"pending": "pending", "claimed": "pending", "done": "completed", "failed": "failed", "abandoned": "cancelled"},
+        lambda value: _within(_whole_of(value) or PRIORITY, 1, 10),
+        after=("depends_on",),
+        created="created_at",
+        summary="result",
+        reason="error",
+        begun=("claimed",),
+        who="claimed_by",
+        said="context",
+    ),
+    "beads": Format(
+        "beads",
+        dict.fromkeys(("open", "in_progress", "hooked"), "pending")
+        | {"blocked": "failed", "deferred": "failed", "closed": "completed", "tombstone": "cancelled"},
+        lambda value: _FIVE[_within(_whole_of(value) or 0, 0, 4)],  # as beads: none is 0
+        parts=(
+            *(("", "description"), ("Design", "design"), ("Acceptance criteria", "acceptance_criteria")),
+            ("Notes", "notes"),
+        ),
+        created="created_at",
+        summary="close_reason",
+        begun=("in_progress", "hooked"),
+        who="assignee",
+        deleted="tombstone",
+    ),
+    "claude": Format(
+        "Claude Code",
+        {"pending": "pending", "in_progress": "pending", "completed": "completed", "deleted": "cancelled"},
+        title="subject",
+        after=("blockedBy",),
+        who="owner",
+        deleted="deleted",
+    ),
+    "task-master": Format(
+        "Task Master",
+        dict.fromkeys(("pending", "in_progress", "review"), "pending")
+        | {"done": "completed", "completed": "completed", "deferred": "failed", "blocked": "failed"}
+        | {"cancelled": "cancelled"},
+        parts=(("", "description"), ("Details", "details"), _CRITERIA, ("How it is tested", "testStrategy")),
+        begun=("in_progress", "review"),
+        who="assignee",
+    ),
+    "prd": Format(
+        "prd.json",
+        {"true": "completed", "false": "pending"},
+        _of_a_story,
+        parts=(("", "description"), _CRITERIA, ("Steps", "steps"), ("Notes", "notes")),
+        after=("dependencies", "dependsOn", "depends_on", "blockedBy"),
+    ),
+    "ralph": Format(
+        "ralph-orchestrator",
+        {"open": "pending", "in_progress": "pending", "closed": "completed", "failed": "failed"},
+        lambda value: _FIVE[_within((_whole_of(value) or 3) - 1, 0, 4)],
+        after=("blocked_by",),
+        created="created",
+    ),
+}
+
+
+class List:
+    """The tasks of one list, by their ids; of two with one id the later one counts."""
+
+    def __init__(self, origin: str, where: object) -> None:
+        self.origin = origin
+        self.where = str(where)
+        self.found: dict[str, ImportedTask] = {}
+        self.notes: list[str] = []
+        self._edges = 0
+
+    def note(self, what: str) -> None:
+        """Say what became of something in another way than it stands there."""
+        self.notes.append(f"{self.origin}: {what}")
+
+    def take(self, id_: str, record: Record, *, near: str = "", said: str = "", **given: Any) -> None:
+        """Take a record by the row of its tool, within the bounds. A text is cut between words: half a secret would not
+        be known for one.
+
+        near   what stands before the ids that it names: `master/`
+        said   its status, where that is not under its name
+        given  fields that the row does not tell, and more `parts`
+        """
+        row = FORMATS[self.origin]
+        said = said or word_of(record.get("status"))
+        word = said.lower().replace("-", "_").replace(" ", "_")
+        if word and word not in row.statuses:
+            self.note(f"{id_}: its status {said[:40]!r} is not known; taken as pending")
+        status = given.get("status") or row.statuses.get(word, "pending")
+        who, last = word_of(record.get(row.who)), text_of(record.get(row.said))
+        is_begun = word in row.begun
+        is_new = status == "pending" and not is_begun
+        begun = f"begun there{f' by {who}' if who else ''}{f': {last}' if last else ''}" if is_begun else last
+        reason = text_of(record.get(row.reason)) if row.reason else f"{said} in {row.name}"
+        parts = [*((name, text_of(record.get(key))) for name, key in row.parts), *given.pop("parts", ())]
+        parts += [("Context", last)] if is_new else []
+        text = "\n\n".join(f"## {name}\n\n{part}" if name else part for name, part in parts if part)
+        title = one_line(given.get("title") or text_of(record.get(row.title)))
+        title = title or one_line(text)[:80] or f"(no title: {id_})"
+        text = f"{title}\n\n{text}".strip() if len(title) > MAX_TITLE else text
+        fields: dict[str, Any] = {
+            "status": status,
+            "priority": row.priority(record.get("priority")),
+            "tags": words_of(record.get(row.tags)),
+            "after": [f"{near}{one}" for key in row.after for one in words_of(record.get(key))],
+            "created": _time_of(record.get(row.created)),
+            "created_by": word_of(record.get("created_by")),
+            "summary": text_of(record.get(row.summary)) if status == "completed" else "",
+            "reason": reason if status == "failed" else "",
+            "progress": "" if is_new else begun,
+            "is_deleted": bool(row.deleted) and said == row.deleted,
+            **given,
+            "title": trimmed(title, MAX_TITLE),
+            "text": trimmed(text, MAX_TEXT),
+        }
+        fields |= {name: tuple(dict.fromkeys(fields[name])) for name in ("tags", "after")}
+        if len(text) > MAX_TEXT or len(fields["tags"]) > MAX_TAGS:
+            self.note(f"{id_}: only the first {MAX_TEXT:,} characters and {MAX_TAGS} tags were taken")
+        fields["tags"] = fields["tags"][:MAX_TAGS]
+        fields["after"] = tuple(one for one in fields["after"] if one != id_)
+        fields |= {name: trimmed(fields[name], MAX_SAID) for name in ("summary", "reason", "progress")}
+        if id_ in self.found:
+            self.note(f"{id_}: is in the list twice; the later one counts")
+        self.found[id_] = ImportedTask(self.origin, id_, **fields)
+        self._edges += len(fields["after"])
+        if self._edges > MAX_EDGES or len(self.found) > MAX_TASKS:
+            what = f"more than {MAX_TASKS:,} tasks, or {MAX_EDGES:,} dependencies"
+            raise UsageError(self.where, what, _DIVIDE)
+
+    def unblock(self) -> None:
+        """A blocked task that waits for one of the list that is not done is pending: its dependency holds it."""
+        open_ = {id_ for id_, task in self.found.items() if task.status not in ("completed", "cancelled")}
+        for id_, task in self.found.items():
+            if task.reason.startswith("blocked in ") and not open_.isdisjoint(task.after):
+                self.found[id_] = replace(task, status="pending", reason="")
+
+
+# ---- the tools' own lists ----
+
+Records = Sequence[tuple[str, Record]]
+"""Each with where it stands."""
+
+
+def _id(path: object, where: str, record: Record) -> str:
+    if id_ := word_of(record.get("id")):
+        return id_
+    raise Damaged(path, f"{where}: no `id`", f"mend it, then: {_command(path)}")
+
+
+def is_claude_task(tree: object) -> bool:
+    """Whether a file is a task of Claude Code."""
+    return isinstance(tree, dict) and isinstance(tree.get("subject"), str) and {"status", "id"} <= tree.keys()
+
+
+def _ralph(path: Path, records: Records) -> List:
+    made = List("ralph", path)
+    for where, record in records:
+        made.take(_id(path, where, record), record)
+    return made
+
+
+_NO_WORK = ("message", "event", "agent", "role", "slot", "rig")  # beads of which none is a task
+
+
+def _beads(path: Path, records: Records) -> List:
+    """The issues of beads: what is kept there for other ends (messages, pinned notes, templates) is left out."""
+    made = List("beads", path)
+    skipped = 0
+    for where, record in records:
+        kind, said = word_of(record.get("issue_type")) or "task", word_of(record.get("status"))
+        flags = (record.get(key) is True for key in ("pinned", "is_template", "ephemeral"))
+        if word_of(record.get("_type")) not in ("", "issue") or kind in _NO_WORK or said == "pinned" or any(flags):
+            skipped += 1
+            continue
+        on: dict[str, list[str]] = {}
+        for edge in _records_of(record.get("dependencies")):
+            on.setdefault(str(edge.get("type", "blocks")), []).append(word_of(edge.get("depends_on_id")))
+        given: dict[str, Any] = {}
+        if kind == "gate" and said not in ("closed", "tombstone"):
+            given = {"status": "failed", "reason": "a gate of beads: it waits for something outside the list"}
+        elif said in ("blocked", "deferred") and (until := _time_of(record.get("defer_until"))):
+            given = {"reason": f"{said} in beads until {until}"}
+        comments = _records_of(record.get("comments"))
+        told = "\n".join(f"- {word_of(one.get('author'))}: {one_line(text_of(one.get('text')))}" for one in comments)
+        made.take(
+            _id(path, where, record),
+            record,
+            parts=[("Comments", told)],
+            tags=(*words_of(record.get("labels")), *([kind] if kind != "task" else [])),
+            after=tuple(filter(None, (*on.get("blocks", ()), *on.get("waits-for", ())))),
+            parent=next(filter(None, on.get("parent-child", ())), ""),
+            **given,
+        )
+    if skipped:
+        made.note(f"{skipped:,} entries are no tasks (messages, pinned notes, templates): left out")
+    made.unblock()
+    return made
+
+
+def _claude(folder: Path, records: Records) -> List:
+    """A list of Claude Code, a file for each task; its ids are unique within the list only."""
+    near = f"{word_of(folder.absolute().name)}/"
+    made = List("claude", folder)
+    told = ((_id(folder, where, record), record) for where, record in records)
+    tasks = {id_: one for id_, one in told if _records_of([one.get("metadata")])[0].get("_internal") is not True}
+    blocked_by = {id_: [*words_of(record.get("blockedBy"))] for id_, record in tasks.items()}
+    for id_, record in tasks.items():
+        for other in words_of(record.get("blocks")):
+            blocked_by.get(other, []).append(id_)
+    for id_, record in tasks.items():
+        made.take(f"{near}{id_}", record, after=[f"{near}{one}" for one in blocked_by[id_]])
+    return made
+
+
+def _tagged(tree: Record) -> dict[str, list[Any]]:
+    """The tasks of Task Master by their tag."""
+    tags = {"master": tree, **{tag: one for tag, one in tree.items() if isinstance(one, dict)}}
+    return {word_of(tag): one["tasks"] for tag, one in tags.items() if isinstance(one.get("tasks"), list)}
+
+
+def is_task_master(tree: object) -> bool:
+    """Whether a file is Task Master's: its tasks, or its tags with the tasks of each."""
+    lists = _tagged(tree) if isinstance(tree, dict) else {}
+    records = [one for tasks in lists.values() for one in tasks]
+    return bool(lists) and all(
+        isinstance(one, dict) and isinstance(one.get("title"), str) and "id" in one for one in records
+    )
+
+
+def _task_master(path: Path, tree: Record) -> List:
+    """The tasks of Task Master with their subtasks, of all tags: `master/3.2`."""
+    made = List("task-master", path)
+    for tag, tasks in _tagged(tree).items():
+        _take_tasks(made, tag, tasks)
+    made.unblock()
+    return made
+
+
+def _take_tasks(made: List, tag: str, listed: Sequence[Any], parent: str = "", inherited: int = PRIORITY) -> None:
+    """Take tasks, or the subtasks of `parent`; one without a priority has that of its parent."""
+    siblings = {word_of(one.get("id")) for one in listed if isinstance(one, dict)}
+    near = f"{tag}/{parent}." if parent else f"{tag}/"
+    for number, record in enumerate(_records_of(list(listed)), 1):
+        own = _id(made.where, f"{tag}: item {number}{f' of {parent}' if parent else ''}", record)
+        id_ = f"{parent}.{own}" if parent and not own.startswith(f"{parent}.") else own
+        after = words_of(record.get("dependencies"))
+        own_priority = _WORDS.get(word_of(record.get("priority")).lower(), inherited)
+        made.take(
+            f"{tag}/{id_}",
+            record,
+            tags=(tag,) if tag != "master" else (),
+            after=[f"{near}{to}" if to in siblings else f"{tag}/{to}" for to in after],
+            parent=f"{tag}/{parent}" if parent else "",
+            priority=own_priority,
+        )
+        if isinstance(inner := record.get("subtasks"), list) and inner:
+            if id_.count(".") >= _MAX_DEPTH:
+                made.note(f"{id_}: its subtasks lie too deep: left out")
+            else:
+                _take_tasks(made, tag, inner, id_, made.found[f"{tag}/{id_}"].priority)
+
+
+def _stories(tree: object) -> list[Any] | None:
+    if isinstance(tree, dict):
+        return next((tree[key] for key in ("userStories", "stories") if isinstance(tree.get(key), list)), None)
+    return tree if isinstance(tree, list) else None
+
+
+def is_prd(tree: object) -> bool:
+    """Whether a file has stories that say whether they pass."""
+    stories = _stories(tree)
+    if isinstance(tree, dict) and isinstance(tree.get("userStories"), list):
+        return True
+    return bool(stories) and all(isinstance(one, dict) and "passes" in one for one in stories or ())
+
+
+def _prd(path: Path, tree: Any) -> List:
+    """The stories of a prd.json. Their ids begin anew with each one, so its branch is a part of them. They are done one
+    by one in the order of their priorities: where no story names what it depends on, each waits for those before it.
+    """
+    made = List("prd", path)
+    head: Record = tree if isinstance(tree, dict) else {}
+    stories = _records_of(_stories(tree))
+    name = next(filter(None, (word_of(head.get(one)) for one in ("branchName", "project", "title", "name"))), "")
+    near = f"{name}/" if name else ""
+    commands = _records_of([head.get("verificationCommands")])[0]
+    verify = " && ".join(one_line(text_of(one)) for one in commands.values() if text_of(one))
+    ids = [f"{near}{word_of(one.get('id')) or number}" for number, one in enumerate(stories, 1)]
+    is_told = any(words_of(one.get(key)) for one in stories for key in FORMATS["prd"].after)
+    before = {} if is_told else _before(ids, [_whole_of(one.get("priority")) for one in stories])
+    for id_, story in zip(ids, stories, strict=True):
+        passes, notes, title = story.get("passes") is True, text_of(story.get("notes")), text_of(story.get("title"))
+        left = ("notes" if passes else "", "" if title else "description")  # told otherwise
+        made.take(
+            id_,
+            {key: value for key, value in story.items() if key not in left},
+            near=near,
+            said="true" if passes else "false",
+            title=title or text_of(story.get("description")),
+            tags=tuple(filter(None, [word_of(story.get("category"))])),
+            verify=verify,
+            summary=notes if passes else "",
+            progress="begun there" if story.get("inProgress") is True else "",
+            **({"after": before[id_]} if id_ in before else {}),
+        )
+    return made
+
+
+def _before(ids: Sequence[str], ranks: Sequence[int | None]) -> dict[str, tuple[str, ...]]:
+    """For each story those of the next lower number; for one without a number those before it in the file."""
+    last = max((rank for rank in ranks if rank is not None), default=0)
+    groups: dict[int, list[str]] = {}
+    for place, (id_, rank) in enumerate(zip(ids, ranks, strict=True), 1):
+        groups.setdefault(last + place if rank is None else rank, []).append(id_)
+    return {id_: tuple(groups[a]) for a, b in pairwise(sorted(groups)) for id_ in groups[b]}
+
+
+_KNOWN: tuple[tuple[Callable[[object], bool], Callable[[Path, Any], List]], ...] = (
+    (is_prd, _prd),
+    (is_task_master, _task_master),
+)
 
 
 # ---- files ----
 
 
-def _command(path: Path) -> str:
-    return f"ralf import {shlex.quote(os.fspath(path))} --dry-run"
+def _command(path: object) -> str:
+    return f"ralf import {shlex.quote(str(path))} --dry-run"
 
 
-def _read_file(path: Path) -> List:
+def _text_of_file(path: Path) -> str:
+    """The text of a list; NotFound, or Damaged that says what is wrong with it."""
     other = "name another file: ralf import PATH --dry-run"
     try:
-        with open_regular(path) as file:
-            head = file.read(len(_SQLITE))
-        if head == _SQLITE:
-            return aqua_tasks.aqua(path)
-        text = _decoded(path, content_of(path, most=MAX_BYTES))
+        content = content_of(path, most=MAX_BYTES)
     except FileNotFoundError:
         raise NotFound(path, "no such file or folder", other) from None
     except OSError as error:
         raise Damaged(path, error.strerror or str(error), other) from None
-    if not text.strip():
-        raise NoTaskList(path, "is empty: not a task list", other)
-    if (records := _lines_of(path, text)) is None:
-        if len(text) > MAX_TREE:
-            raise Damaged(path, f"has more than {MAX_TREE:,} characters", other)
-        if not text.lstrip().startswith(("{", "[", *_CONFLICT)):
-            raise _unknown(path)
-        tree = _parsed(path, text, "")
-        if task_kinds.is_claude_task(tree):
-            what = "is one task of a list of Claude Code"
-            raise UsageError(path, what, f"name its folder: {_command(path.parent)}")
-        for is_one, read in _TREES:
-            if is_one(tree):
-                return read(path, tree)
-        records = [(f"item {number}", one) for number, one in enumerate(tree if isinstance(tree, list) else [tree], 1)]
-    if all(isinstance(one, dict) for _, one in records):
-        for _, record in records[:20]:  # what the first of them look like
-            for looks, take in _RECORDS:
-                if looks(record):
-                    return take(path, records)
-    raise _unknown(path)
-
-
-def _lines_of(path: Path, text: str) -> list[tuple[str, Record]] | None:
-    """The records of a text in which each line is a JSON object of its own, by its first line; None for another."""
-    head = [line for line in text.lstrip()[:MAX_LINE].split("\n", 50)[:50] if line.strip()]
-    head = [line for line in head if not line.startswith(_CONFLICT)]
-    try:
-        if len(head) < 2 or not head[0].startswith("{") or not isinstance(json.loads(head[0]), dict):
-            return None
-    except (ValueError, RecursionError):
-        return None
-    records: list[tuple[str, Record]] = []
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
-        where = f"line {number}"
-        record = _parsed(path, line, where) if len(line) <= MAX_LINE else None
-        if not isinstance(record, dict):
-            what = "not a JSON object" if len(line) <= MAX_LINE else f"more than {MAX_LINE:,} characters"
-            raise Damaged(path, f"{where}: {what}", f"mend it, then: {_command(path)}")
-        records.append((where, record))
-        task_kinds.check_count(path, len(records))
-    return records
-
-
-def _decoded(path: Path, content: bytes) -> str:
     is_wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
         return content.decode("utf-16" if is_wide else "utf-8-sig")
@@ -219,21 +573,56 @@ def _decoded(path: Path, content: bytes) -> str:
         raise Damaged(path, f"line {line}: not UTF-8 text", f"mend it, then: {_command(path)}") from None
 
 
-def _unknown(path: Path) -> NoTaskList:
+def _read_file(path: Path) -> List:
+    head = b""
+    with suppress(OSError), open_regular(path) as file:
+        head = file.read(16)
+    if head == b"SQLite format 3\0":
+        from ralf_migrations.aqua_tasks import aqua
+
+        return aqua(path)
+    text = _text_of_file(path)
+    if not text.lstrip().startswith(("{", "[", *_CONFLICT)):
+        raise _unknown(path, "is empty: not a task list" if not text.strip() else "")
+    records = list(_lines_of(path, text))
+    if not records:
+        tree = _parsed(path, text)
+        if is_claude_task(tree):
+            what = "is one task of a list of Claude Code"
+            raise UsageError(path, what, f"name its folder: {_command(path.parent)}")
+        for is_one, read in _KNOWN:
+            if is_one(tree):
+                return read(path, tree)
+        records = [(f"item {number}", one) for number, one in enumerate(tree if isinstance(tree, list) else [tree], 1)]
+    if all(isinstance(one, dict) for _, one in records):
+        for _, record in records[:20]:  # what the first of them look like
+            if {"id", "title", "status", "created"} <= record.keys() and "created_at" not in record:
+                return _ralph(path, records)
+            if "id" in record and not record.keys().isdisjoint(("issue_type", "created_at", "updated_at")):
+                return _beads(path, records)
+    raise _unknown(path)
+
+
+def _lines_of(path: Path, text: str) -> Iterator[tuple[str, Record]]:
+    """The records of a text in which each line is a JSON object of its own, by its first line; none of another."""
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    first = next((line for _, line in lines if not line.startswith(_CONFLICT)), "")
+    is_object = False
+    with suppress(ValueError, RecursionError):
+        is_object = isinstance(json.loads(first), dict)
+    for number, line in lines if is_object and len(lines) > 1 else ():
+        record = _parsed(path, line, f"line {number}")
+        if not isinstance(record, dict):
+            raise Damaged(path, f"line {number}: not a JSON object", f"mend it, then: {_command(path)}")
+        yield f"line {number}", record
+
+
+def _unknown(path: Path, what: str = "") -> NoTaskList:
     hint = "see docs/importing.md, or add tasks one by one: ralf task add TITLE"
-    return NoTaskList(path, f"not a task list that ralf knows: {_KINDS}", hint)
+    return NoTaskList(path, what or f"not a task list that ralf knows: {_KINDS}", hint)
 
 
-def _tree(path: Path) -> Any:
-    """The JSON value of a small file."""
-    try:
-        content = content_of(path, most=MAX_LINE)
-    except OSError as error:
-        raise Damaged(path, error.strerror or str(error), f"mend it, then: {_command(path.parent)}") from None
-    return _parsed(path, _decoded(path, content), "")
-
-
-def _parsed(path: Path, text: str, where: str) -> Any:
+def _parsed(path: Path, text: str, where: str = "") -> Any:
     """The JSON value of a text; Damaged says in which line it is damaged."""
     try:
         return json.loads(text)
@@ -241,9 +630,48 @@ def _parsed(path: Path, text: str, where: str) -> Any:
         what = "nested too deeply"
     except json.JSONDecodeError as error:
         where = where or f"line {error.lineno}"
-        at = text.rfind("\n", 0, error.pos) + 1
-        is_conflict = text.startswith(_CONFLICT, at) or text.startswith(_CONFLICT, error.pos)
+        is_conflict = text.split("\n")[error.lineno - 1].startswith(_CONFLICT)
         what = "a conflict that git has left" if is_conflict else f"not valid JSON: {error.msg}"
     except ValueError as error:  # a number of too many digits
         what = str(error).split("\n", 1)[0]
     raise Damaged(path, f"{where}: {what}" if where else what, f"mend it, then: {_command(path)}")
+
+
+# ---- folders of Claude Code ----
+
+
+def _claude_list(base: Path) -> List:
+    """The list that a folder of Claude Code is, or holds as its only one."""
+    for folder in (base, base / "tasks"):
+        named = [base] if folder == base else []
+        with suppress(OSError):
+            named += [one for one in islice(folder.iterdir(), MAX_FILES) if one.is_dir() and not one.is_symlink()]
+        lists = [one for one in named if _tasks_in(one, first=5)]
+        if base in lists or len(lists) == 1:
+            one = base if base in lists else lists[0]
+            return _claude(one, _tasks_in(one))
+        if lists:
+            names = ", ".join(sorted(word_of(one.name) for one in lists)[:5])
+            what = f"holds {len(lists):,} task lists of Claude Code, of any project: {names}"
+            raise UsageError(folder, what, f"name one of them: {_command(lists[0])}")
+    where = ", ".join((*PLACES, "~/.claude/tasks/LIST/"))
+    raise NotFound(base, f"no task list here; looked for {where}", "name the file: ralf import FILE --dry-run")
+
+
+def _tasks_in(folder: Path, first: int | None = None) -> list[tuple[str, Record]]:
+    """The tasks of a list of Claude Code, in the order of their numbers; of its `first` files what can be read."""
+    names: list[str] = []
+    with suppress(OSError), os.scandir(folder) as found:
+        names = [one.name for one in islice(found, MAX_FILES + 1) if one.name.endswith(".json")]
+    if len(names) > MAX_FILES:
+        raise Damaged(folder, f"more than {MAX_FILES:,} files", "name a file of one list: ralf import FILE")
+    tasks = []
+    for name in sorted(names, key=lambda name: (len(name), name))[:first]:
+        try:
+            tree = _parsed(folder / name, _text_of_file(folder / name))
+        except Damaged:
+            if first is None:
+                raise
+            continue
+        tasks += [(name, tree)] if is_claude_task(tree) else []
+    return tasks
