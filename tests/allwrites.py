@@ -21,7 +21,7 @@ from ralf.project import Project
 from ralf.route import archive
 from ralf.route.taking_back import revert
 from ralf_integrations import inbox
-from ralf_integrations.blackbox5 import budget, checkpointing, installing, loop
+from ralf_integrations.blackbox5 import context_budget, installing, loop
 from ralf_integrations.client import CLIENTS
 from ralf_integrations.clients import installation
 from ralf_integrations.hooks import error_log
@@ -64,11 +64,10 @@ def _calls(rig: hookkit.Rig, project: Project, session: Path, turn: int) -> Iter
     yield lambda: ralf.get_context(ROUTE, root=root, query="gauge")
     yield lambda: _orchestrate(root)
     yield lambda: error_log.add(project, "here", ValueError("something"))
-    yield lambda: checkpointing.act_once_per_crossing(project, "key", 80, 70, lambda: None)
     yield lambda: loop.mark_begun(project, root / "runs" / "run-1", ROUTE)
-    yield lambda: budget.write_state(root / "runs" / "run-1" / "context.json", {"max_tokens": 9}, {"percentage": 1.0})
+    yield lambda: context_budget.write_state(root / "runs" / "run-1" / "context.json", {"max_tokens": 9}, {})
     yield lambda: local_config.set_local(project, "summarizer", "claude")
-    for part in (installation.of_agents_md(project), *_client(project), installing._script_part(project)):
+    for part in (installation.of_agents_md(project), *_client(project), installing.script_part(project)):
         yield lambda part=part: _install(project, part)  # type: ignore[misc]
     yield lambda: rig.grow(2_000)
     for event in EVENTS:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import storekit
-from ralf_integrations.blackbox5 import budget, context_budget
-from ralf_integrations.blackbox5.budget import ThresholdAction, attach
+from ralf_integrations.blackbox5 import context_budget
 from ralf_integrations.blackbox5.checkpointing import Checkpointing
+from ralf_integrations.blackbox5.context_budget import THRESHOLDS, ContextBudget, ThresholdAction, attach, read_state
 from storekit import Ran
 
 ROUTE = "TASK-001"
@@ -83,6 +83,16 @@ def test_check_prints_its_six_fields_and_ends_with_its_status(
     assert strict.json() == ran.json()
 
 
+@pytest.mark.parametrize(
+    ("command", "missing"),
+    [("check", "--tokens"), ("recommend", "--tokens"), ("subagent-context", "--task")],
+)
+def test_a_missing_argument_is_status_1(capfd: pytest.CaptureFixture[str], command: str, missing: str) -> None:
+    ran = called(capfd, command)
+    assert (ran.status, ran.out) == (1, "")
+    assert ran.err.startswith("Error: ") and missing in ran.err
+
+
 def test_init_prints_five_lines_and_writes_the_state_file(run_dir: Path, capfd: pytest.CaptureFixture[str]) -> None:
     ran = called(capfd, "init", "--run-dir", run_dir)
     assert ran.status == 0
@@ -103,6 +113,73 @@ def test_init_prints_five_lines_and_writes_the_state_file(run_dir: Path, capfd: 
 
 # ---- the state file ----
 
+TOOL: dict[str, Any] = {
+    "config": {"max_tokens": 200_000, "thresholds": dict(THRESHOLDS)},
+    "current": {
+        "current_tokens": 52_000,
+        "max_tokens": 200_000,
+        "percentage": 26,
+        "threshold_triggered": None,
+        "action_taken": None,
+        "timestamp": "2026-01-31T12:22:20Z",
+    },
+    "history": [{"timestamp": "2026-01-31T12:22:20Z", "tokens": 52_000, "action": "loop_41_complete"}],
+}
+ABSOLUTE: dict[str, Any] = {
+    "max_tokens": 200_000,
+    "thresholds": {"subagent": 80_000, "warning": 140_000, "critical": 170_000, "hard_limit": 190_000},
+    "usage": {"current_tokens": 12_000, "percentage": 6.0},
+    "actions_triggered": [],
+    "initialized_at": "2026-01-31T06:06:16Z",
+}
+SHAPES: list[tuple[dict[str, Any], int | None]] = [
+    (TOOL, 52_000),
+    (TOOL | {"loop": 41, "run_dir": "/srv/run"}, 52_000),
+    ({"run_id": "r", "task_id": "T", **TOOL["config"], "current": TOOL["current"], "history": []}, 52_000),
+    (ABSOLUTE, 12_000),
+    (
+        {key: value for key, value in ABSOLUTE.items() if key != "thresholds"} | ABSOLUTE["thresholds"],
+        12_000,
+    ),
+    ({"loop": 36, "model": "m", "files_read": 5}, None),
+]
+
+
+@pytest.mark.parametrize(("tree", "tokens"), SHAPES)
+def test_every_shape_is_read_and_every_key_of_it_is_kept(
+    run_dir: Path, capfd: pytest.CaptureFixture[str], tree: dict[str, Any], tokens: int | None
+) -> None:
+    path = run_dir / "context_budget.json"
+    path.write_text(json.dumps(tree))
+    found = read_state(path)
+    assert found.tokens == tokens
+    if tokens is not None:
+        assert found.thresholds == {"subagent": 40, "warning": 70, "critical": 85, "hard_limit": 95}
+    assert called(capfd, "check", "--run-dir", run_dir, "--tokens", 60_000).status == 0
+    after = json.loads(path.read_text())
+    for key, value in tree.items():
+        if key not in ("config", "current", "history"):
+            assert after[key] == value, key
+    assert after["history"][:-1] == tree.get("history", [])
+    assert read_state(path).tokens == 60_000
+
+
+@pytest.mark.parametrize(
+    "current",
+    [
+        {"current_tokens": 85_000, "percentage": 42.5, "threshold_triggered": None},
+        {"current_tokens": 85_000, "percentage": 12.0},
+        {"current_tokens": 10_000, "percentage": 5.0, "threshold_triggered": "critical"},
+    ],
+)
+def test_what_contradicts_itself_is_unknown(
+    run_dir: Path, capfd: pytest.CaptureFixture[str], current: dict[str, Any]
+) -> None:
+    (run_dir / "context_budget.json").write_text(json.dumps(TOOL | {"current": current}))
+    shown = called(capfd, "status", "--run-dir", run_dir).json()
+    assert shown["tokens"] == "unknown"
+    assert shown["doubt"]
+
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"\xff\xfe", b"null", b"[" * 100_000])
 def test_a_state_file_that_is_none_is_set_aside_and_nothing_stops(
@@ -115,7 +192,7 @@ def test_a_state_file_that_is_none_is_set_aside_and_nothing_stops(
     (aside,) = run_dir.glob("context_budget.json.damaged-*")
     assert aside.read_bytes() == content
     assert aside.name in ran.err
-    assert budget.read_state(path).tokens == 60_000
+    assert read_state(path).tokens == 60_000
 
 
 # ---- the checkpoint ----
@@ -164,7 +241,7 @@ class Theirs:
 
     def __init__(self, run_dir: Path) -> None:
         self.max_tokens, self.run_dir, self.state_file = 200_000, run_dir, "context_budget.json"
-        self.thresholds = dict(budget.THRESHOLDS)
+        self.thresholds = dict(THRESHOLDS)
         self.called: list[str] = []
         self.actions = {name: ThresholdAction(name, "…") for name in self.thresholds}
 
@@ -193,3 +270,44 @@ def test_attached_to_an_existing_class_it_checkpoints_each_crossing_and_calls_it
     theirs.at(175_000, "critical")
     assert (counts(tmp_path), theirs.called) == (2, ["critical", "critical"])
     assert theirs.actions["warning"].callback is None
+
+
+# ---- what the client says ----
+
+
+@pytest.fixture
+def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A session that Claude Code has kept of the project, whose window holds 150,000 tokens."""
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "home"))
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "none"))
+    name = "".join(c if c.isascii() and c.isalnum() else "-" for c in str(tmp_path))
+    path = tmp_path / "home" / "projects" / name / "0c1f8f2e-0000-4000-8000-000000000001.jsonl"
+    path.parent.mkdir(parents=True)
+    storekit.write_session(path, 1_500, path.stem)
+    usage = {"input_tokens": 1_000, "cache_read_input_tokens": 148_000, "output_tokens": 1_000}
+    message = {"role": "assistant", "model": "m", "id": "msg_x", "content": [{"type": "text", "text": "so"}]}
+    record = {"type": "assistant", "sessionId": path.stem, "uuid": "u", "timestamp": "2026-03-02T08:00:00.000Z"}
+    with path.open("a") as file:
+        file.write(json.dumps(record | {"message": message | {"usage": usage}}) + "\n")
+    return path
+
+
+def test_auto_takes_the_clients_own_figure(run_dir: Path, client: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    ran = called(capfd, "check", "--run-dir", run_dir, "--tokens", "auto", "--route", ROUTE)
+    shown = ran.json()
+    assert (ran.status, shown["threshold_triggered"], shown["max_tokens"]) == (0, "warning", 200_000)
+    assert 149_000 <= shown["current_tokens"] <= 150_000
+    assert storekit.checkpoints_of(run_dir.parents[2], ROUTE)[0][0] == client.stem
+
+
+def test_a_session_that_was_started_elsewhere_is_found_by_its_own_id(
+    run_dir: Path, client: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A loop starts its client where the prompt lies, which is seldom the project."""
+    client.parent.rename(client.parent.with_name("-somewhere-else"))
+    args = ("check", "--run-dir", run_dir, "--tokens", "auto", "--route", ROUTE)
+    assert called(capfd, *args).status == 1
+    for name, status in (("../-somewhere-else/" + client.stem, 1), (client.stem, 0)):
+        monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", name)
+        assert called(capfd, *args).status == status
+    assert counts(run_dir.parents[2]) == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from pathlib import Path
@@ -61,13 +60,6 @@ def said(project: Project, route: str = TASK) -> list[str]:
     return [decision.decision for decision in ralf.get_context(route, root=project.root).decisions]
 
 
-def test_the_first_run_of_a_task_is_told_that_it_is_the_first(
-    project: Project, capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert started(project, a_run(project, 1), capfd)
-    assert ralf.get_context(TASK, root=project.root).checkpoint_count == 0
-
-
 @pytest.mark.ci
 def test_a_run_that_ends_is_taken_in_and_the_next_is_told_what_it_came_to(
     project: Project, capfd: pytest.CaptureFixture[str]
@@ -80,20 +72,6 @@ def test_a_run_that_ends_is_taken_in_and_the_next_is_told_what_it_came_to(
     text = started(project, a_run(project, 2), capfd)
     assert first.name in text and "PARTIAL" in text
     assert "Keep the old column of harbour-1" in text
-
-
-@pytest.mark.ci
-def test_a_tracked_run_knows_its_checkpoints_and_they_are_nothing_new(
-    project: Project, capfd: pytest.CaptureFixture[str]
-) -> None:
-    first = a_run(project, 1, words="harbour-1", result="PARTIAL")
-    (first / "tracking.json").write_text(json.dumps({"run_id": first.name, "task_id": TASK, "metadata": {"loop": 1}}))
-    for _ in range(3):
-        assert loop.main(["end", "--run-dir", str(first)]) == 0
-        started(project, a_run(project, len(list(first.parent.iterdir())) + 1), capfd)
-    told = json.loads((first / "tracking.json").read_text())["checkpoints"]
-    assert [(one["checkpoint_id"], one["route"]) for one in told] == [("cp-001", TASK)]
-    assert ralf.get_context(TASK, root=project.root).checkpoint_count == 1
 
 
 @pytest.mark.ci
@@ -122,18 +100,6 @@ def test_a_run_that_died_is_taken_in_at_the_start_of_the_next_and_once(
     before = storekit.kept_bytes(project.root)
     started(project, second, capfd)
     assert storekit.kept_bytes(project.root) == before
-
-
-def test_of_a_run_that_died_over_its_thoughts_the_next_is_told_the_last_one(
-    project: Project, capfd: pytest.CaptureFixture[str]
-) -> None:
-    first = a_run(project, 1)
-    started(project, first, capfd)
-    (first / "THOUGHTS.md").write_text(
-        "# THOUGHTS\n\nI begin with the gauge.\n\nThe gauge of harbour-1 answers stale values.\n"
-    )
-    text = started(project, a_run(project, 2), capfd)
-    assert "The gauge of harbour-1 answers stale values." in text
 
 
 def test_a_run_from_before_goes_into_the_route_of_the_task_that_its_documents_name(
@@ -191,20 +157,6 @@ time.sleep(600)
 
 
 @pytest.mark.ci
-def test_without_what_was_remembered_nothing_is_taken_twice(
-    project: Project, capfd: pytest.CaptureFixture[str]
-) -> None:
-    a_run(project, 1, words="harbour-1", result="COMPLETE")
-    second = a_run(project, 2)
-    started(project, second, capfd)
-    before = storekit.kept_bytes(project.root)
-    for path in (project.cache / "runs").iterdir():
-        path.write_text("{")
-    started(project, second, capfd)
-    assert storekit.kept_bytes(project.root) == before
-
-
-@pytest.mark.ci
 def test_the_route_is_that_of_the_environment_else_of_the_runs_folder(
     project: Project, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,27 +172,6 @@ def test_the_route_is_that_of_the_environment_else_of_the_runs_folder(
     assert said(project, "TASK-ENV-3")
 
 
-@pytest.mark.ci
-@pytest.mark.parametrize("repeats", [2, 4])
-def test_from_the_set_number_of_attempts_on_that_changed_nothing_a_run_is_warned(
-    project: Project, capfd: pytest.CaptureFixture[str], repeats: int
-) -> None:
-    storekit.context_of(project.root).mkdir()
-    storekit.configure(project.root, f"health_repeats: {repeats}\n")
-    for number in range(1, 7):
-        warned = "attempts have changed nothing" in started(project, a_run(project, number), capfd)
-        assert warned == (number > repeats), number
-
-
-def test_what_is_no_runs_folder_is_passed_by(project: Project, capfd: pytest.CaptureFixture[str]) -> None:
-    second = a_run(project, 2)
-    (second.parent / "archived").mkdir()
-    (second.parent / "notes.md").write_text("# Notes\n")
-    (second.parent / "run-20260201_110000").symlink_to(second)
-    loop.main(["start", "--run-dir", str(second), "--route", TASK])
-    assert capfd.readouterr().err == ""
-
-
 @pytest.mark.parametrize("args", [["start", "--route", "../x"], ["end", "--route", "a/b"], ["checkpoint"]])
 def test_whatever_goes_wrong_the_loop_goes_on(
     project: Project, capfd: pytest.CaptureFixture[str], args: list[str]
@@ -249,13 +180,6 @@ def test_whatever_goes_wrong_the_loop_goes_on(
     out, err = capfd.readouterr()
     assert out == ""
     assert err.startswith("context-checkpoint: ")
-
-
-@pytest.mark.parametrize("command", ["start", "end"])
-def test_a_loop_that_names_no_run_is_told_so(project: Project, capfd: pytest.CaptureFixture[str], command: str) -> None:
-    assert loop.main([command, "--route", TASK]) == 0
-    assert "RALF_RUN_DIR" in capfd.readouterr().err
-    assert not storekit.route_file(project.root, TASK).exists()
 
 
 def test_in_a_folder_that_is_no_project_nothing_is_done(
@@ -267,11 +191,6 @@ def test_in_a_folder_that_is_no_project_nothing_is_done(
         assert loop.main(args) == 0
         assert str(tmp_path) in capfd.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["run-0001"]
-
-
-def test_wrong_usage_is_status_1_for_2_would_stop_a_client() -> None:
-    assert loop.main(["nothing"]) == 1
-    assert loop.main(["--help"]) == 0
 
 
 def test_switched_off_nothing_is_done(
@@ -319,18 +238,6 @@ def test_what_git_has_brought_of_a_run_that_began_here_is_an_import(
     assert loop.main(["end", "--run-dir", str(folder), "--route", TASK]) == 0
     (decision,) = ralf.get_context(TASK, root=project.root).decisions
     assert decision.origin == "import"
-
-
-def test_a_run_whose_documents_were_written_since_git_saw_them_is_its_agents(
-    project: Project, capfd: pytest.CaptureFixture[str]
-) -> None:
-    folder = a_run(project, 1)
-    committed(project)
-    for name in ("THOUGHTS", "DECISIONS", "RESULTS"):
-        (folder / f"{name}.md").write_text(f"# {name}\n\nThe run has written this.\n")
-    (folder / "DECISIONS.md").write_text(WRITTEN.format(name="the tide table"))
-    assert loop.main(["end", "--run-dir", str(folder), "--route", TASK]) == 0
-    assert [one.origin for one in ralf.get_context(TASK, root=project.root).decisions] == ["agent"]
 
 
 @pytest.mark.ci

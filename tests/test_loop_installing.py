@@ -13,7 +13,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given, strategies as st
 
 import ralf
 import storekit
@@ -21,9 +20,6 @@ from ralf.project import Project
 from ralf_integrations import doctor
 from ralf_integrations.blackbox5 import installing
 from ralf_integrations.clients import installation
-from ralf_integrations.hooks import handover
-from ralf_integrations.hooks.messages import Payload
-from ralf_integrations.hooks.session import Session
 from storekit import Cli, Ran
 
 Run = Callable[..., Ran]
@@ -93,20 +89,6 @@ def test_the_prompts_in_use_are_found_and_no_old_version_copy_or_link(tree: Path
     assert installing.tree_of(Project(root)) == tree
 
 
-def test_the_environment_names_the_tree_and_the_engine(
-    tree: Path, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    engine = tmp_path / "opt" / "2-engine"
-    shutil.move(tree / "2-engine", engine)
-    shutil.rmtree(tree / "bin")
-    assert [path.name for path in installing.prompts(Project(root))] == ["ralf.md"]
-    monkeypatch.setenv("BB5_ENGINE_ROOT", str(engine))
-    found = installing.prompts(Project(root))
-    assert len(found) == 4 and engine / "instructions" / "ralf-executor.md" in found
-    monkeypatch.setenv("BLACKBOX5_HOME", str(tmp_path / "elsewhere"))  # the project does not lie in it
-    assert installing.prompts(Project(root)) == found
-
-
 def test_it_puts_a_section_into_each_prompt_and_a_script_and_nothing_else(tree: Path, root: Path, run: Run) -> None:
     before = state(tree)
     assert run("init", "--client", "ralf", "--yes").status == 0
@@ -138,22 +120,6 @@ def test_taken_out_the_tree_is_byte_for_byte_as_it_was(tree: Path, root: Path, r
         name: what for name, what in before.items() if "context/" not in name
     }
     assert not installing.script_path(Project(root)).parent.exists()
-
-
-@pytest.mark.ci
-@given(st.text(st.characters(codec="utf-8"), max_size=60), st.sampled_from(["\n", "\r\n"]), st.booleans())
-def test_the_section_comes_out_of_any_prompt_also_of_one_that_was_edited_since(
-    text: str, end: str, closed: bool
-) -> None:
-    assume("ralf: written by" not in text)
-    door = Path("/srv/a b/context-checkpoint.sh")
-    before = text.replace("\r", "").rstrip("\n").replace("\n", end) + (end if closed else "")
-    (added,) = installing.section_insertions(before, door)
-    after = before[: added.place] + added.text + before[added.place :]
-    assert installing.holds_section(after, door)
-    assert installing.without_section(after) == before
-    assume(before)
-    assert installing.without_section(f"above{end}{after}below{end}") == f"above{end}{before}below{end}"
 
 
 def test_a_section_of_another_version_is_replaced(tree: Path, root: Path, run: Run) -> None:
@@ -192,14 +158,6 @@ def test_where_no_prompt_is_found_it_says_what_to_name(tmp_path: Path, run: Run,
     ran = run("init", "--client", "ralf", "--yes")
     ran.complains(2, installing.tree_of(Project(root)), "ralf.md", "BLACKBOX5_HOME")
     assert not storekit.context_of(root).exists()
-
-
-def test_somebody_elses_script_is_not_written_over(root: Path, run: Run) -> None:
-    path = installing.script_path(Project(root))
-    path.parent.mkdir(parents=True)
-    path.write_text("#!/bin/sh\necho mine\n")
-    run("init", "--client", "ralf", "--yes").complains(2, path, "not of ralf")
-    assert path.read_text() == "#!/bin/sh\necho mine\n"
 
 
 # ---- the launcher of the same name ----
@@ -252,27 +210,6 @@ def test_what_is_printed_in_that_tree_names_commands_that_work_there(
         done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=False)
         assert done.returncode == 0, (command, done.stderr)
     assert not (tree / "started").exists()
-
-
-@pytest.mark.ci
-def test_a_hook_in_that_tree_hands_over_commands_that_work_there(root: Path, run: Run) -> None:
-    assert run("init", "--client", "ralf", "--yes").status == 0
-    keep(root, 500)
-    door = shlex.quote(str(installing.script_path(Project(root))))
-    session = Session(Payload("claude-code", "SessionStart", "session-start", session="s", cwd=root), Project(root))
-    context = handover.context_of(Project(root), "TASK-7")
-    assert context is not None
-    for text in (handover.brief(session, context), handover.line(session, "TASK-7")):
-        assert f"`{door} ralf show TASK-7" in text or f"`{door} ralf show TASK-7" in text
-        assert "`ralf " not in text
-
-
-@pytest.mark.ci
-def test_the_script_of_one_project_names_itself_also_where_it_serves_another(door: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    (other / ".autonomous").mkdir(parents=True)
-    ran = shell(door, "ralf", "show", "T-1", RALF_PROJECT_DIR=str(other))
-    assert (ran.status, ran.err.splitlines()[-1]) == (3, f"hint: {shlex.quote(str(door))} ralf list")
 
 
 def lose_python(door: Path) -> None:
@@ -330,12 +267,6 @@ def test_the_script_reaches_this_command_from_any_directory(door: Path, root: Pa
     ran = shell(door, "ralf", "decide", "T-1", "Keep it", RALF_PROJECT_DIR=str(other))
     assert (ran.status, storekit.route_file(other, "T-1").exists()) == (0, True)
     assert not storekit.route_file(root, "T-1").exists()
-
-
-@pytest.mark.ci
-def test_the_scripts_check_ends_as_context_budget_does(door: Path, root: Path) -> None:
-    assert shell(door, "check", "--tokens", "195000", "--run-dir", str(root)).status == 2
-    assert shell(door, "check").status == 1
 
 
 def test_a_python_that_is_gone_stops_no_loop(door: Path) -> None:

@@ -16,6 +16,7 @@ from allwrites import everything
 from ralf.document.index import close_idle
 from ralf.project import Project
 from ralf.storage import files
+from ralf_integrations.blackbox5.context_budget import SPAWNED, ContextBudget
 from ralf_integrations.hooks import error_log, instant, usage
 from storekit import context_of
 

@@ -47,14 +47,6 @@ def test_a_checkpoint_is_added_and_no_key_lost(run: Path) -> None:
     assert not (run.parents[1] / "history").exists()
 
 
-def test_the_same_checkpoint_is_noted_once(run: Path) -> None:
-    assert record_checkpoint(run, "cp-001", route="TASK-001")
-    before = (run / "tracking.json").read_bytes()
-    assert not record_checkpoint(run, "cp-001", route="TASK-001")
-    assert (run / "tracking.json").read_bytes() == before
-    assert record_checkpoint(run, "cp-001", route="TASK-002")
-
-
 def test_the_runs_row_of_the_history_is_added_to_and_the_others_stay(run: Path) -> None:
     history = run.parents[1] / "history" / "runs.json"
     history.parent.mkdir()
@@ -63,16 +55,6 @@ def test_the_runs_row_of_the_history_is_added_to_and_the_others_stay(run: Path) 
     rows = json.loads(history.read_text())
     assert told(rows[1]) == [("cp-001", "")]
     assert [rows[0], {key: rows[1][key] for key in ROWS[1]}, rows[2]] == ROWS  # type: ignore[union-attr]
-
-
-@pytest.mark.parametrize("run", [None, "", "run-that-is-not-there"])
-def test_without_a_run_nothing_is_done_and_nothing_said(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], run: str | None
-) -> None:
-    assert not record_checkpoint(run, "cp-001", autonomous_root=tmp_path)
-    assert not record_checkpoint(tmp_path, "cp-001")
-    assert list(tmp_path.iterdir()) == []
-    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "7"])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import ralf
 from ralf.errors import RalfError
-from ralf_integrations.blackbox5 import budget, session_tracker
+from ralf_integrations.blackbox5 import context_budget as budget, session_tracker
 from ralf_migrations.importing import SOURCES, import_all
 from ralf_migrations.reading import Tree, Unreadable
 

@@ -1,26 +1,20 @@
-"""The checkpoint that a budget makes: of which route and transcript, once per crossing; and what the commands print."""
+"""The checkpoint of a run: of which route and transcript, once per crossing of a mark; and what the commands print."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import shlex
 import sys
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ralf import config, project as projects, routing
 from ralf.environment import session as current_session
-from ralf.errors import Busy, RalfError, TranscriptNotFound
+from ralf.errors import RalfError, TranscriptNotFound
 from ralf.project import Project
 from ralf.route import offsets
-from ralf.storage import durable, files, locks
-from ralf.storage.files import content_of
 from ralf.text.cleaning import clean, one_line, without_middle
 from ralf.transcripts.reader import log_of_session, newest_logs, open_transcript
 from ralf_integrations import environment
@@ -31,21 +25,16 @@ if TYPE_CHECKING:
 ENGINE, MEMORY = "2-engine", "5-project-memory"
 """Folders of the tree."""
 
-LARGE_WINDOW = 1_000_000
-"""Tokens of a window in which more than the usual ones are in use."""
-
 _SESSIONS = 5_000  # of Codex's newest, of all projects, that are looked at for this project's newest
 _FALLEN = 10.0  # points below the highest figure seen since, at which one that is still above the mark is another's
 
 # ---- messages ----
 
 
-def say(line: str, *, by: str = "") -> None:
-    """Say something to whoever looks at stderr; `by`: who says it, the drop-in that runs by default."""
-    running = Path(sys.argv[0]).stem
-    name = by or (running if running.startswith("context_") else "context_budget")
+def say(line: str) -> None:
+    """Say something to whoever looks at stderr."""
     with suppress(OSError):
-        print(f"{name}: {_bounded(line)}", file=sys.stderr)
+        print(f"context-checkpoint: {_bounded(line)}", file=sys.stderr)
 
 
 def put(text: str) -> None:
@@ -79,49 +68,6 @@ def typed(text: str, root: str | os.PathLike[str] | None = None) -> str:
     return config.typed(text, own)
 
 
-# ---- crossing of a threshold ----
-
-
-def act_once_per_crossing(project: Project, key: str, percent: float, mark: float, act: Callable[[], object]) -> bool:
-    """Do something once per crossing; whether it was done now.
-
-    key      what the figure is of: a run's folder, or a session
-    percent  the figure, `mark` what it has to reach
-    act      what is done; what it raises is passed on, and the next call tries again
-
-    A figure below the mark, or far below the highest one since, means that it can be crossed again. What is remembered
-    is a cache: losing it costs one call more. Of several processes at once one acts. OSError where nothing can be
-    remembered.
-    """
-    name = hashlib.sha256(os.path.realpath(key).encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    if percent < mark:
-        if (path := project.cache / "budgets" / f"{name}.json").exists():
-            path.unlink(missing_ok=True)
-        return False
-    with suppress(Busy):
-        project.prepare()
-        path = project.cache / "budgets" / f"{name}.json"  # a project that is new has another cache now
-        with locks.locked(project.folder / "locks" / "budgets" / f"{name}.lock", key, timeout=0):
-            highest = _highest(path)
-            if highest - _FALLEN < percent <= highest:
-                return False
-            is_new = not highest or percent <= highest - _FALLEN
-            if is_new:
-                act()
-            files.make(path.parent)
-            durable.write(path, json.dumps({"of": key, "highest": percent}).encode())
-            return is_new
-    return False
-
-
-def _highest(path: Path) -> float:
-    """The highest figure since the last crossing, 0 for none."""
-    try:
-        return float(json.loads(content_of(path))["highest"])
-    except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
-        return 0.0
-
-
 # ---- checkpoints ----
 
 
@@ -135,7 +81,7 @@ class Checkpointing:
     root        the project; None: as everywhere, but looked for from the run's folder upwards
     threshold   percent of the window at which one is made; 0: none is
     again       take a session that another route has already, from its beginning; else that is refused
-    reports     what was made
+    crossed     the highest percentage since the mark was crossed and a checkpoint made; 0: it can be crossed
     """
 
     run_dir: str | Path | None = None
@@ -144,24 +90,28 @@ class Checkpointing:
     root: str | Path | None = None
     threshold: float = 70.0
     again: bool = False
-    reports: list[CheckpointReport] = field(default_factory=list)
+    crossed: float = 0.0
 
     def see(self, percent: float) -> bool:
         """Make a checkpoint if the mark is crossed with this figure; whether one was made by this call.
 
-        Whatever goes wrong is said on stderr and tried again at the next call: a budget does not fail for it.
+        A figure below the mark, or far below the highest one since, means that it can be crossed again. Whatever goes
+        wrong is said on stderr and tried again at the next call: a budget does not fail for it.
         """
         if self.threshold <= 0 or environment.checkpoints_are_off():
             return False
+        if percent < self.threshold or percent <= self.crossed - _FALLEN:
+            self.crossed = 0.0
+        is_new = percent >= self.threshold and not self.crossed
         try:
-            project = self.project()
-            if percent >= self.threshold and not self._is_wanted(project):
-                return False
-            key = str(self._folder() or Path(project.root, current_session()))
-            return act_once_per_crossing(project, key, percent, self.threshold, partial(self.make, "pressure"))
+            is_new = is_new and self._is_wanted(self.project())
+            if is_new:
+                self.make("pressure")
         except (RalfError, OSError) as error:
             say(f"no checkpoint: {error}")
-        return False
+            return False
+        self.crossed = max(self.crossed, percent) if is_new or self.crossed else 0.0
+        return is_new
 
     def make(self, reason: str = "manual") -> CheckpointReport:
         """Make a checkpoint of what is new. Raises TranscriptNotFound, and what `ralf.checkpoint` raises."""
@@ -169,12 +119,11 @@ class Checkpointing:
 
         project = self.project()
         route = self.route or self.meant(project)
-        source = open_transcript(self.source(project), root=project.root)
+        source = open_transcript(self._source(project), root=project.root)
         begin = offsets.begin_of(project, route, source, again=self.again)
         report = checkpoint(route, source, root=project.root, reason=reason, begin=begin)
         if report.checkpoints:
             offsets.keep(project, report.route, source)
-        self.reports.append(report)
         track(self._folder(), report)
         made = ", ".join(entry.checkpoint_id for entry in report.checkpoints)
         say(f"route {report.route}: {f'checkpoint {made}' if made else 'nothing new since its last checkpoint'}")
@@ -198,7 +147,7 @@ class Checkpointing:
         route = task if task and not choice.rule.startswith("$") else choice.route
         return routing.known(project, route) or route
 
-    def source(self, project: Project) -> Path:
+    def _source(self, project: Project) -> Path:
         """What is read: the transcript that was named, this project's newest session, or the run's folder."""
         found = Path(self.transcript) if self.transcript is not None else _session(project)
         folder = self._folder()
@@ -234,16 +183,9 @@ def track(folder: Path | None, report: CheckpointReport) -> None:
             say(f"not noted in the run's tracking: {error}")
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """What a client's own figures say: tokens in its window, and the window's size (None: it does not tell)."""
-
-    tokens: int
-    window: int | None
-
-
-def usage(project: Project) -> Usage:
-    """How full the window of the project's newest session is, by its client's own figures.
+def usage(project: Project) -> tuple[int, int | None]:
+    """Tokens in the window of the project's newest session, by its client's own figures, and the window's size, None
+    where it does not tell.
 
     TranscriptNotFound where no client has kept a session, or the last ones do not say how full theirs is; errors of
     reading as they come.
@@ -256,7 +198,7 @@ def usage(project: Project) -> Usage:
         what = "does not say how full its window is: it has had no answer yet, or was just compacted"
         what = what if found else "no client has kept a session of this project here"
         raise TranscriptNotFound(found or project.root, what, "count yourself: --tokens N")
-    return Usage(end.filled, end.capacity)
+    return end.filled, end.capacity
 
 
 def _session(project: Project) -> Path | None:

@@ -1,9 +1,9 @@
-"""The command `context_budget.py` of BlackBox5: same arguments, JSON, state file and exit status, and a checkpoint.
+"""`context_budget.py` of BlackBox5: same class, arguments, JSON, state file and exit status, and a checkpoint.
 
     python -m ralf_integrations.blackbox5.context_budget check --run-dir DIR --tokens N|auto
 
-`check` prints its six fields; at 70 % (`--checkpoint-threshold`) a checkpoint is made, once per crossing. `create`
-makes one now. `status` says what a state file of any shape holds.
+`check` prints its six fields; at 70 % (`--checkpoint-threshold`) a checkpoint is made, once per crossing. `status` says
+what a state file of any shape holds.
 
 Exit status: 0 · 1 `--tokens` or `--task` is missing, or nothing says how many tokens there are · 2 hard limit · 3
 critical. argparse ends with 2, too, when it is called wrongly; with `--strict-exit` 2 means that alone: 3 critical,
@@ -13,34 +13,312 @@ critical. argparse ends with 2, too, when it is called wrongly; with `--strict-e
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
+import math
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from ralf.errors import RalfError
-from ralf_integrations.blackbox5 import budget
-from ralf_integrations.blackbox5.budget import (
-    MAX_TOKENS,
-    NAME,
-    THRESHOLDS,
-    BudgetState,
-    ContextBudget,
-    ThresholdAction,
-    attach,
-)
-from ralf_integrations.blackbox5.checkpointing import LARGE_WINDOW, Checkpointing, complain, usage
+from ralf.storage import durable, files
+from ralf.storage.files import content_of, touch
+from ralf_integrations.blackbox5.checkpointing import Checkpointing, complain, say, usage
 
 __all__ = ["BudgetState", "ContextBudget", "ThresholdAction", "attach", "main"]
 
-MISSING = 1
-_STATUS = {"critical": (3, 3), "hard_limit": (2, 4)}  # as the tool has it, and strictly
-_NEEDED = {"check": "tokens", "recommend": "tokens", "subagent-context": "task", "create": "route"}
-_TITLES = {name: f"{name.replace('_', ' ').capitalize()} threshold" for name in THRESHOLDS} | {
-    "subagent": "Sub-agent threshold",
-    "hard_limit": "Hard limit",
+NAME, SPAWNED = "context_budget.json", ".subagent_spawned"
+"""The state file in a run's folder, and the file there that says that a sub-agent was started."""
+
+MAX_TOKENS, LARGE_WINDOW = 200_000, 1_000_000
+THRESHOLDS: Mapping[str, int] = {"subagent": 40, "warning": 70, "critical": 85, "hard_limit": 95}
+"""By name, the percentage of the window at which each is passed; the last one is the highest."""
+
+_ACTIONS = {
+    "subagent": ("spawn_subagent", "Hand the work that is left to a sub-agent"),
+    "warning": ("summarize_thoughts", "Cut THOUGHTS.md down to what matters"),
+    "critical": ("spawn_subagent_critical", "Hand everything to a sub-agent now"),
+    "hard_limit": ("force_checkpoint", "Save state and exit with PARTIAL status"),
 }
+_CROSSED = "checkpoint_made_at"  # our own key of the state file: the percentage since the mark was crossed
+_MOST = 4 << 20  # bytes
+_ROWS = 20  # of the history, as the tool keeps them
+_LARGEST = 10**15  # what is larger, or none (NaN), is no count
+_ROUNDED = 0.06  # points by which a percentage may differ from its count: some were rounded to one decimal
+
+# ---- the state file ----
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a state file says, whatever wrote it: the tool, or an agent by hand.
+
+    max_tokens  tokens of the window, None where it does not say
+    thresholds  by name, in percent of them, whatever they are written in
+    tokens      in the window; None where it does not say, or contradicts itself
+    doubt       how it does, "" for not at all
+    tree        all of it
+    """
+
+    max_tokens: int | None = None
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    tokens: int | None = None
+    doubt: str = ""
+    tree: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read_state(path: Path) -> Reading:
+    """What a state file says. OSError where it cannot be read; ValueError where it holds no JSON object."""
+    try:
+        tree = json.loads(content_of(path, most=_MOST))
+    except FileNotFoundError:
+        return Reading()
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    if not isinstance(tree, dict):
+        raise ValueError("is no JSON object")  # noqa: TRY004  # what it holds, not what we were given
+    config, current = _mapping(tree.get("config")), _mapping(tree.get("current")) or _mapping(tree.get("usage"))
+    places = (config.get("thresholds"), tree.get("thresholds"), tree)
+    named = next(filter(None, ({k: v for k, v in _mapping(one).items() if k in THRESHOLDS} for one in places)), {})
+    window = next(filter(None, (_count(one.get("max_tokens")) for one in (config, tree, current))), None)
+    size = window or MAX_TOKENS
+    percents = {key: 100 * value / size if value > 100 else value for key, value in named.items() if _is_number(value)}
+    tokens = _count(current.get("current_tokens"))
+    doubt = _doubt(tokens, size, current, percents) if tokens is not None else ""
+    return Reading(window, percents, None if doubt else tokens, doubt, tree)
+
+
+def write_state(path: Path, config: Mapping[str, Any], current: Mapping[str, Any], **own: Any) -> str:
+    """Put the newest reading into a state file, whole or not at all; every key that is not the tool's stays as it is.
+
+    config   the tool's own: max_tokens, thresholds
+    current  the reading; it is added to the history, whose newest 20 rows are kept
+    own      keys of ours
+
+    What cannot be read as a JSON object is kept beside the file; its name is returned, else "". OSError as it comes.
+    """
+    files.make(path.parent, mode=files.NOT_WRITABLE_BY_OTHERS)
+    aside = ""
+    tree: Mapping[str, Any] = {}
+    try:
+        tree = read_state(path).tree
+    except ValueError:
+        content = content_of(path, most=_MOST)
+        aside = f"{path.name}.damaged-{hashlib.sha256(content).hexdigest()[:8]}"
+        durable.write(path.with_name(aside), content, mode=0o644)
+    history = tree.get("history", [])
+    whole = {
+        "config": {**_mapping(tree.get("config")), **config},
+        "current": {**_mapping(tree.get("current")), **current},
+        "history": [*(history if isinstance(history, list) else [history]), dict(current)][-_ROWS:],
+    }
+    whole |= {key: value for key, value in {**tree, **own}.items() if key not in whole and value is not None}
+    durable.write(path, json.dumps(whole, indent=2).encode("utf-8", "surrogatepass"), mode=0o644)
+    return aside
+
+
+def _doubt(tokens: int, size: int, current: Mapping[str, Any], thresholds: Mapping[str, float]) -> str:
+    percent, said = 100 * tokens / size, current.get("percentage")
+    if isinstance(said, int | float) and not (_is_number(said) and abs(percent - said) <= _ROUNDED):
+        return f"{tokens:,} of {size:,} tokens are {percent:.2f} %, not {said}"
+    passed = [name for name in THRESHOLDS if thresholds.get(name, math.inf) <= percent]
+    reached, told = passed[-1] if passed else None, current.get("threshold_triggered")
+    if "threshold_triggered" in current and told != reached:
+        return f"at {percent:.2f} % the threshold {reached} is passed, not {told}"
+    return ""
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST
+
+
+def _count(value: object) -> int | None:
+    return int(value) if isinstance(value, int | float) and _is_number(value) and value >= 0 else None
+
+
+# ---- the class ----
+
+
+@dataclass
+class ThresholdAction:
+    """What is to be done at a threshold: `callback` does it, where there is one."""
+
+    name: str
+    description: str
+    callback: Callable[[], object] | None = None
+
+
+@dataclass
+class BudgetState:
+    """One reading. `percentage` has two decimals; `action_taken` is what was really done, None for nothing."""
+
+    current_tokens: int
+    max_tokens: int
+    percentage: float
+    threshold_triggered: str | None = None
+    action_taken: str | None = None
+    timestamp: str = ""
+
+
+class ContextBudget:
+    """The budget of one run. Each reading is kept in the run's folder, where there is one.
+
+    max_tokens   tokens of the window
+    thresholds   by name, in percent of it; those that are not named are the usual ones
+    run_dir      the run's folder
+    state_file   the name of the state file in it
+    checkpoints  makes a checkpoint when its own threshold is crossed; None: nothing does
+    """
+
+    def __init__(
+        self,
+        max_tokens: int = MAX_TOKENS,
+        thresholds: Mapping[str, float] | None = None,
+        run_dir: str | Path | None = None,
+        state_file: str | None = None,
+        *,
+        checkpoints: Checkpointing | None = None,
+    ) -> None:
+        if max_tokens < 1:
+            raise ValueError(f"max_tokens: {max_tokens} tokens are no window")
+        self.max_tokens = max_tokens
+        self.thresholds: dict[str, float] = {**THRESHOLDS, **(thresholds or {})}
+        self.run_dir = Path(run_dir) if run_dir else None
+        self.state_file = state_file or NAME
+        self.triggered_thresholds: set[str] = set()
+        self.actions = {name: ThresholdAction(*action) for name, action in _ACTIONS.items()}
+        self.subagent_spawned = False
+        self._checkpoints = checkpoints
+
+    def check_usage(self, current_tokens: int) -> BudgetState:
+        """The state at so many tokens: which threshold is passed, the highest one alone. Kept in the state file.
+
+        A checkpoint is made where its threshold is crossed. Neither a state file that cannot be written nor a
+        checkpoint that fails stops the caller: it is told on stderr.
+        """
+        percent = 100 * current_tokens / self.max_tokens
+        passed = [name for name in THRESHOLDS if percent >= self.thresholds[name]]
+        state = BudgetState(current_tokens, self.max_tokens, round(percent, 2), passed[-1] if passed else None)
+        state.timestamp = datetime.now(UTC).isoformat()
+        self.triggered_thresholds.update(passed[-1:])
+        path = self.run_dir / self.state_file if self.run_dir is not None else None
+        own: dict[str, Any] = {}
+        if self._checkpoints is not None:
+            with suppress(OSError, ValueError):
+                at = read_state(path).tree.get(_CROSSED, 0.0) if path is not None else self._checkpoints.crossed
+                self._checkpoints.crossed = at if _is_number(at) else 0.0
+            state.action_taken = "checkpoint" if self._checkpoints.see(percent) else None
+            own = {_CROSSED: self._checkpoints.crossed or None}
+        if path is not None:
+            config = {"max_tokens": self.max_tokens, "thresholds": self.thresholds}
+            try:
+                if aside := write_state(path, config, asdict(state), **own):
+                    say(f"{path}: held no JSON object; what it held is in {aside}")
+            except OSError as error:
+                say(f"{path}: the reading is not kept: {error.strerror or error}")
+        return state
+
+    def execute_action(self, threshold_name: str) -> str:
+        """Call what is attached to a threshold, and say what came of it; an error of it is said, not raised."""
+        action = self.actions.get(threshold_name)
+        if action is None:
+            return f"no action for {threshold_name}; known: {', '.join(self.actions)}"
+        if action.callback is None:
+            return f"{action.name}: {action.description}"
+        try:
+            action.callback()
+        except Exception as error:  # noqa: BLE001  # as callers know it: what is attached never stops the loop
+            return f"{action.name}: failed: {error}"
+        return f"{action.name}: done"
+
+    def should_spawn_subagent(self, current_tokens: int) -> bool:
+        """Whether the threshold of a sub-agent is passed, and none was started yet."""
+        percent = 100 * current_tokens / self.max_tokens
+        return percent >= self.thresholds["subagent"] and not self.is_subagent_spawned()
+
+    def is_subagent_spawned(self) -> bool:
+        """Whether a sub-agent was started in this run."""
+        return self.subagent_spawned or (self.run_dir is not None and (self.run_dir / SPAWNED).exists())
+
+    def mark_subagent_spawned(self) -> None:
+        """Remember that a sub-agent was started. OSError where the run's folder cannot be written."""
+        self.subagent_spawned = True
+        if self.run_dir is not None:
+            files.make(self.run_dir, mode=files.NOT_WRITABLE_BY_OTHERS)
+            touch(self.run_dir / SPAWNED)
+
+    def get_recommendation(self, state: BudgetState) -> str:
+        """What to do at a state, in a sentence."""
+        full = f"{state.percentage:.1f} % of the window is full"
+        what = self.actions[state.threshold_triggered].description if state.threshold_triggered else "go on"
+        return f"{full} ({state.current_tokens:,} of {state.max_tokens:,} tokens): {what}."
+
+    def create_subagent_context(
+        self, task_description: str, current_progress: str, files_context: Sequence[str] = ()
+    ) -> str:
+        """What a sub-agent is handed, as Markdown."""
+        named = "\n".join(f"* {name}" for name in files_context)
+        parts = {"Task": task_description, "Progress": current_progress, "Files": named}
+        told = "".join(f"\n## {name}\n\n{text}\n" for name, text in parts.items() if text)
+        return f"# Work for a sub-agent\n{told}\nReport what you did, what you found, and what is left.\n"
+
+    @staticmethod
+    def estimate_tokens(text: str) -> int:
+        """The tokens of a text, as callers know the estimate: a quarter of its characters."""
+        return len(text) // 4
+
+
+def attach(budget: Any, checkpoints: Checkpointing | None = None) -> Callable[[], None]:
+    """Make checkpoints from a budget of the other tool's own class, by the callbacks of its `actions`.
+
+    budget       has `actions`, by threshold, each with a `callback` (None, or what is called first, as before);
+                 `thresholds`, `max_tokens`, `run_dir` and `state_file`, as its class has them
+    checkpoints  makes them; None: of this project, and the run's folder
+
+    Only the highest passed threshold is acted on there, so each one is attached to: from the mark on a checkpoint is
+    made, once per crossing, and one below the mark tells that it can be crossed again. Returns what detaches it again.
+    """
+    made = checkpoints or Checkpointing(run_dir=getattr(budget, "run_dir", None))
+    size = getattr(budget, "max_tokens", MAX_TOKENS)
+    before: dict[str, Any] = {}
+
+    def attached(first: Callable[..., object] | None, least: float) -> Callable[..., object]:
+        def act(*args: object, **more: object) -> object:
+            result = first(*args, **more) if first is not None else None
+            tokens = 0
+            with suppress(OSError, ValueError, TypeError, AttributeError):
+                tokens = read_state(Path(budget.run_dir) / budget.state_file).tokens or 0
+            made.see(max(100 * tokens / size, least))
+            return result
+
+        return act
+
+    for name, value in dict(getattr(budget, "thresholds", THRESHOLDS)).items():
+        if (action := budget.actions.get(name)) is not None:
+            before[name] = action.callback
+            action.callback = attached(action.callback, value if value <= 100 else 100 * value / size)
+
+    def detach() -> None:
+        for name, callback in before.items():
+            budget.actions[name].callback = callback
+
+    return detach
+
+
+# ---- the command ----
+
+_MISSING = 1
+_STATUS = {"critical": (3, 3), "hard_limit": (2, 4)}  # as the tool has it, and strictly
+_NEEDED = {"check": "tokens", "recommend": "tokens", "subagent-context": "task"}
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -53,7 +331,7 @@ def main(args: Sequence[str] | None = None) -> int:
         return _run(given)
     except RalfError as error:
         complain(error, given.root)
-        return MISSING
+        return _MISSING
     except BrokenPipeError:  # whoever reads has enough
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # closed by the end
         return 0
@@ -63,7 +341,7 @@ def main(args: Sequence[str] | None = None) -> int:
 
 def _fail(what: str) -> int:
     print(f"Error: {what}", file=sys.stderr)
-    return MISSING
+    return _MISSING
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -74,9 +352,9 @@ def _parser() -> argparse.ArgumentParser:
         "With --strict-exit: 3 critical, 4 hard limit, and 2 wrong usage alone.",
     )
     add = parser.add_argument
-    add("command", choices=("init", "check", "recommend", "subagent-context", "create", "status"))
+    add("command", choices=("init", "check", "recommend", "subagent-context", "status"))
     add("--run-dir", type=Path, help="the run's folder, which holds the state file")
-    add("--tokens", type=_count, metavar="N", help="tokens in the window; auto: as the client tells")
+    add("--tokens", type=_count_of, metavar="N", help="tokens in the window; auto: as the client tells")
     add("--max-tokens", type=_window, metavar="N", help=f"tokens of the window (default {MAX_TOKENS})")
     for name, percent in THRESHOLDS.items():
         option = "--hard-limit" if name == "hard_limit" else f"--{name}-threshold"
@@ -95,7 +373,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _count(text: str) -> int | str:
+def _count_of(text: str) -> int | str:
     return text if text == "auto" else int(text)
 
 
@@ -106,27 +384,15 @@ def _window(text: str) -> int:
 
 
 def _run(given: argparse.Namespace) -> int:
+    if given.command == "status":
+        return _status((given.run_dir or Path()) / NAME)
     checkpoints = Checkpointing(
         given.run_dir, given.route or "", given.transcript, given.root, given.checkpoint_threshold
     )
-    if given.command == "create":
-        report = checkpoints.make()
-        made = [entry.checkpoint_id for entry in report.checkpoints]
-        _print(
-            {
-                "route": report.route,
-                "checkpoint_id": made[-1] if made else None,
-                "checkpoints": made,
-                "path": str(report.path),
-            }
-        )
-        return 0
-    if given.command == "status":
-        return _status((given.run_dir or Path()) / NAME)
     tokens, window = given.tokens or 0, None
     if tokens == "auto":
-        found = usage(checkpoints.project())
-        tokens, window = found.tokens, found.window or (LARGE_WINDOW if found.tokens > MAX_TOKENS else None)
+        tokens, window = usage(checkpoints.project())
+        window = window or (LARGE_WINDOW if tokens > MAX_TOKENS else None)
     kept = ContextBudget(
         given.max_tokens or window or MAX_TOKENS,
         {name: getattr(given, name) for name in THRESHOLDS},
@@ -141,33 +407,31 @@ def _run(given: argparse.Namespace) -> int:
         where = f"; state file: {kept.run_dir / kept.state_file}" if kept.run_dir is not None else ""
         print(f"Context budget initialized: {kept.max_tokens:,} tokens{where}")
         for name, percent in kept.thresholds.items():
-            print(f"  {_TITLES[name]}: {percent:g}% ({int(kept.max_tokens * percent / 100):,} tokens)")
+            title = name.replace("_", " ").capitalize()
+            print(f"  {title}: {percent:g}% ({int(kept.max_tokens * percent / 100):,} tokens)")
     elif given.command == "recommend":
         print(kept.get_recommendation(state))
     else:
-        shown = {
-            key: getattr(state, key) for key in ("current_tokens", "max_tokens", "percentage", "threshold_triggered")
-        }
+        names = ("current_tokens", "max_tokens", "percentage", "threshold_triggered")
+        shown = {key: getattr(state, key) for key in names}
         shown["subagent_recommended"] = kept.should_spawn_subagent(tokens)
-        _print(shown | {"subagent_already_spawned": kept.is_subagent_spawned()})
+        shown["subagent_already_spawned"] = kept.is_subagent_spawned()
+        print(json.dumps(shown, indent=2))
         return _STATUS.get(state.threshold_triggered or "", (0, 0))[given.strict_exit]
     return 0
 
 
 def _status(path: Path) -> int:
     try:
-        found = budget.read_state(path)
+        found = read_state(path)
     except ValueError as error:
         return _fail(f"{path}: holds no budget: {error}")
-    shown = {name: getattr(found, name) for name in ("max_tokens", "thresholds", "doubt")}
+    shown: dict[str, Any] = {name: getattr(found, name) for name in ("max_tokens", "thresholds", "doubt")}
     history = found.tree.get("history")
     shown["history"] = len(history) if isinstance(history, list) else 0
-    _print(shown | {"tokens": "unknown" if found.trusted is None else found.trusted, "keys": list(found.tree)})
-    return 0
-
-
-def _print(shown: dict[str, object]) -> None:
+    shown |= {"tokens": "unknown" if found.tokens is None else found.tokens, "keys": list(found.tree)}
     print(json.dumps(shown, indent=2))
+    return 0
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ Exit status: 0 · 1 a folder cannot be written, or a file there is somebody else
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -54,29 +53,26 @@ def main(args: Sequence[str] | None = None) -> int:
     parser.add_argument("folder", nargs="?", type=Path, default=Path(), metavar="DIR")
     given = parser.parse_args(args)
     folder = given.folder.absolute()
-    if not folder.is_dir():
-        return complain(UsageError(folder, "is no folder", f"mkdir -p {shlex.quote(str(folder))}"))
-    others = []
+    status = 0
     try:
         for path in (folder / f"{name}.py" for name in NAMES):
             is_there = path.exists() or path.is_symlink()
             is_ours = path.is_file() and not path.is_symlink() and _MARK.encode() in content_of(path, most=64 << 10)
-            if is_there and not is_ours:
-                others.append(path)
-            elif given.command == "uninstall" and is_there:
-                path.unlink()
-                print(f"removed {path}")
-            elif given.command == "install":
+            if given.command == "uninstall":
+                if is_ours:
+                    path.unlink()
+                    print(f"removed {path}")
+            elif is_there and not is_ours:
+                hint = "move it away, and install once more"
+                complain(UsageError(path, "is somebody else's: left as it is", hint))
+                status = 1
+            else:
                 text = _TEXT.format(name=path.stem, mark=_MARK, python=sys.executable, folder=str(folder))
                 durable.write(path, text.encode(), mode=0o755)
                 print(path)
     except OSError as error:
         return complain(error)
-    if given.command == "uninstall":
-        return 0
-    for path in others:
-        complain(UsageError(path, "is somebody else's: left as it is", "move it away, and install once more"))
-    return 1 if others else 0
+    return status
 
 
 if __name__ == "__main__":

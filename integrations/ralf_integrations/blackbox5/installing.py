@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ralf import config
-from ralf.config import NAME
 from ralf.errors import UsageError
 from ralf.project import Project
 from ralf.storage.files import content_of
@@ -27,21 +26,19 @@ from ralf_integrations.clients.jsontext import Insertion
 if TYPE_CHECKING:
     from ralf_integrations.clients.condition import Check
 
-
-# ---- the tree and its prompts ----
-
-
 PROMPTS = ("ralf.md", "ralf-executor.md")
-
-LAUNCHER = Path("bin", "ralf")
-"""The tree's own `ralf`, which takes a project's name and starts its loop."""
-
 _DEEPEST = 6  # folders below an engine
-
+_MOST = 16 << 20  # bytes of a prompt
 _PASSED_BY = frozenset(
     "archive archived archives backup backups completed decisions docs history knowledge logs node_modules runs "
     "runs.migrated tasks tests versions workspaces __pycache__".split()
 )
+_SCRIPT_MARK = "# Written by `ralf init --client ralf`, taken out with --uninstall."
+_PYTHON = re.compile(r"^python=(.+)$", re.M)
+_SECTION = re.compile(rf"(?:\r?\n)?{re.escape(BEGIN.partition(',')[0])}.*?{re.escape(END)}(?:\r?\n)?", re.S)
+_START = re.compile(r"`([^`\n]+) start`")
+
+# ---- the tree and its prompts ----
 
 
 def tree_of(project: Project) -> Path:
@@ -52,10 +49,8 @@ def tree_of(project: Project) -> Path:
     said = environment.blackbox5_root()
     if said is not None and said.is_dir() and root.resolve().is_relative_to(said.resolve()):
         return said
-    for folder in (root, *root.parents):
-        if (folder / ENGINE).is_dir() or (folder / MEMORY).is_dir():
-            return folder
-    return root
+    above = (one for one in (root, *root.parents) if (one / ENGINE).is_dir() or (one / MEMORY).is_dir())
+    return next(above, root)
 
 
 def prompts(project: Project) -> list[Path]:
@@ -63,33 +58,22 @@ def prompts(project: Project) -> list[Path]:
     tree, root = tree_of(project), project.root
     folders = [tree, tree / "bin", tree / "prompts", root, root / "bin", root / "prompts"]
     found = [folder / name for folder in folders for name in PROMPTS]
-    for folder in (tree / ENGINE, *environment.blackbox5_engines(), root / ".autonomous", root / ".templates"):
-        found += _prompts_below(folder)
+    for top in (tree / ENGINE, *environment.blackbox5_engines(), root / ".autonomous", root / ".templates"):
+        for here, inner, files in os.walk(top):
+            depth = len(Path(here).parts) - len(top.parts)
+            inner[:] = [name for name in inner if depth < _DEEPEST and not _is_old(name)]
+            found += [Path(here, name) for name in PROMPTS if name in files]
     real = {path.resolve(): path for path in reversed(found) if path.is_file() and not path.is_symlink()}
     return sorted(real.values())
 
 
-def _prompts_below(top: Path) -> Iterator[Path]:
-    """The prompts below a folder, but for what is old or a run's."""
-    depth = len(top.parts)
-    for here, folders, files in os.walk(top):
-        folders[:] = [
-            name
-            for name in folders
-            if len(Path(here).parts) - depth < _DEEPEST
-            and name.lower() not in _PASSED_BY
-            and ".backup" not in name
-            and not name.startswith((".git", ".archive", ".venv", "run-"))
-        ]
-        yield from (Path(here, name) for name in PROMPTS if name in files)
+def _is_old(name: str) -> bool:
+    """Whether a folder holds old versions, or what runs left."""
+    starts = (".git", ".archive", ".venv", "run-")
+    return name.lower() in _PASSED_BY or ".backup" in name or name.startswith(starts)
 
 
 # ---- the script ----
-
-
-_SCRIPT_MARK = "# Written by `ralf init --client ralf`, taken out with --uninstall."
-
-_PYTHON = re.compile(r"^python=(.+)$", re.M)
 
 _SCRIPT = """\
 #!/usr/bin/env bash
@@ -145,35 +129,22 @@ def script_text(project: Project) -> str:
 # ---- the section of a prompt ----
 
 
-_BROKEN = " together with the line break before it"
-
-_SECTION = re.compile(
-    rf"(?:\r?\n)?(?:{re.escape(BEGIN.format(''))}|\r?\n{re.escape(BEGIN.format(_BROKEN))}).*?{re.escape(END)}(?:\r?\n)?",
-    re.S,
-)
-
-_START = re.compile(r"`([^`\n]+) start`")
-
-
-def section_text(script: Path, *, broken: bool = False) -> str:
-    """The section, between its marks; `broken`: it stands behind a line that had no end."""
+def section_text(script: Path) -> str:
+    """The section, between its marks."""
     words = texts.text("loop.md").replace("$RALF", shlex.quote(str(script)))
-    return f"{BEGIN.format(_BROKEN if broken else '')}\n{words}{END}\n"
+    return f"{BEGIN.format('')}\n{words}{END}\n"
 
 
 def section_insertions(text: str, script: Path) -> list[Insertion]:
     """What adds the section at the end of a prompt that does not hold it, with the line ends that the prompt has."""
-    broken = bool(text) and not text.endswith("\n")
-    between = "" if not text else "\n\n" if broken else "\n"
-    added = between + section_text(script, broken=broken)
+    between = "" if not text else "\n" if text.endswith("\n") else "\n\n"
+    added = between + section_text(script)
     return [Insertion(len(text), added.replace("\n", "\r\n") if "\r\n" in text else added)]
 
 
 def holds_section(text: str, script: Path) -> bool:
     """Whether the section stands in a prompt as this version writes it for the script, and once."""
-    plain = text.replace("\r\n", "\n")
-    ours = any(section_text(script, broken=broken) in plain for broken in (False, True))
-    return ours and len(_SECTION.findall(text)) == 1
+    return section_text(script) in text.replace("\r\n", "\n") and len(_SECTION.findall(text)) == 1
 
 
 def script_in(text: str) -> Path | None:
@@ -186,15 +157,7 @@ def script_in(text: str) -> Path | None:
     return None
 
 
-def without_section(text: str) -> str:
-    """A prompt without the section, of whatever version."""
-    return _SECTION.sub("", text)
-
-
 # ---- installation ----
-
-
-_MOST = 16 << 20  # bytes
 
 
 def parts(project: Project) -> list[Part]:
@@ -203,13 +166,13 @@ def parts(project: Project) -> list[Part]:
     if not found:
         what = f"holds no {' or '.join(PROMPTS)} of the loop"
         raise UsageError(tree_of(project), what, "name the tree: export BLACKBOX5_HOME=DIR, or BB5_ENGINE_ROOT")
-    return [_script_part(project), *(_section_part(project, path) for path in found)]
+    return [script_part(project), *(_section_part(project, path) for path in found)]
 
 
 def remembered(project: Project) -> list[Part]:
     """Those of them that were put there from here, or are there; no section that serves another project of the tree."""
     made = []
-    for part in [_script_part(project), *(_section_part(project, path) for path in prompts(project))]:
+    for part in [script_part(project), *(_section_part(project, path) for path in prompts(project))]:
         text = _text_of(part.path)
         named = script_in(text)
         is_anothers = named is not None and named != script_path(project) and named.is_file()
@@ -218,38 +181,8 @@ def remembered(project: Project) -> list[Part]:
     return made
 
 
-def clash(project: Project) -> Path | None:
-    """The tree's own launcher called `ralf`, where there is one: on the PATH, or in the tree. It is another program."""
-    found = [Path(os.path.normpath(path))] if (path := shutil.which("ralf")) else []
-    found += [tree_of(project) / LAUNCHER, project.root / LAUNCHER]
-    return next((path for path in found if interpreter.is_launcher(path)), None)
-
-
-def clash_told(project: Project) -> str:
-    """What is to be said of the launcher, "" where there is none: also that this command hides it on the PATH."""
-    other = clash(project)
-    if other is None:
-        return ""
-    told = f"{other} is the loop's launcher, another program called `ralf`"
-    typed = shutil.which("ralf")
-    hidden = typed is not None and not interpreter.is_launcher(typed)
-    return f"{told}, and hidden: `ralf` on the PATH is {typed}" if hidden else told
-
-
-def command(project: Project) -> str:
-    """What a person types in a project in place of `ralf`, where that is the launcher."""
-    hidden = project.command == NAME and clash(project) is not None
-    return f"{shlex.quote(sys.executable)} -m ralf_cli" if hidden else project.command
-
-
-def notes(project: Project) -> Iterator[str]:
-    """What the person has to know."""
-    yield f"the loop reaches ralf by {script_path(project)}: start, end, check, ralf …; docs/ralf-loop.md"
-    if told := clash_told(project):
-        yield f"{told}; for this one type: {command(project)}"
-
-
-def _script_part(project: Project) -> Part:
+def script_part(project: Project) -> Part:
+    """The script."""
     path, text = script_path(project), script_text(project)
 
     def insertions(there: str) -> list[Insertion]:
@@ -274,48 +207,67 @@ def _section_part(project: Project, path: Path) -> Part:
         path=path,
         insertions=lambda text: section_insertions(text, door),
         holds=lambda text: holds_section(text, door),
-        stripped=without_section,
+        stripped=lambda text: _SECTION.sub("", text),
         new="",
         is_empty=lambda text: False,  # a prompt is never ours
     )
 
 
-# ---- checks of `ralf doctor` ----
+def clash(project: Project) -> str:
+    """What is to be said of the tree's own launcher called `ralf`, another program, where it is on the PATH or in the
+    tree: also that this command hides it. "" where there is none.
+    """
+    typed = shutil.which("ralf")
+    found = [Path(os.path.normpath(typed))] if typed else []
+    found += [tree_of(project) / "bin" / "ralf", project.root / "bin" / "ralf"]
+    other = next((path for path in found if interpreter.is_launcher(path)), None)
+    if other is None:
+        return ""
+    hidden = f", and hidden: `ralf` on the PATH is {typed}" if typed and not interpreter.is_launcher(typed) else ""
+    return f"{other} is the loop's launcher, another program called `ralf`{hidden}"
 
 
-_AGAIN = f"{shlex.quote(sys.executable)} -m ralf_cli init --client ralf"
+def command(project: Project) -> str:
+    """What a person types in a project in place of `ralf`, where that is the launcher."""
+    hidden = project.command == config.NAME and clash(project)
+    return f"{shlex.quote(sys.executable)} -m ralf_cli" if hidden else project.command
+
+
+def notes(project: Project) -> Iterator[str]:
+    """What the person has to know."""
+    yield f"the loop reaches ralf by {script_path(project)}: start, end, check, ralf …; docs/ralf-loop.md"
+    if told := clash(project):
+        yield f"{told}; for this one type: {command(project)}"
 
 
 def checks(project: Project) -> Iterator[Check]:
-    """Everything about the loop; nothing where it was not installed and no launcher has our name."""
+    """Everything about the loop, for `ralf doctor`; nothing where it was not installed and no launcher has our name."""
     from ralf_integrations.clients.condition import Check
 
-    if told := clash_told(project):
+    again = f"{shlex.quote(sys.executable)} -m ralf_cli init --client ralf"
+    if told := clash(project):
         yield Check("ralf loop", "warning", told, f"for this one type: {command(project)}")
-    path, door = script_path(project), _text_of(script_path(project))
-    texts = [(prompt, _text_of(prompt)) for prompt in prompts(project)]
-    if not door and not any(_SECTION.search(text) for _, text in texts):
+    path = script_path(project)
+    door, sections = _text_of(path), [(prompt, _text_of(prompt)) for prompt in prompts(project)]
+    if not door and not any(_SECTION.search(text) for _, text in sections):
         return
     found = _PYTHON.search(door) if _SCRIPT_MARK in door else None
     python = next(iter(shlex.split(found[1])), "") if found else ""
-    is_there = bool(python) and Path(python).exists()
     if not door:
-        yield Check("ralf loop", "problem", f"{path}: is not there: the prompts name it", _AGAIN)
-    elif not installation.is_pinned(project, path):
-        what = f"{path.parent}: the loop's script there is not known as installed by you: no text names it"
-        yield Check("ralf loop", "warning" if is_there else "problem", what, _AGAIN)
-    elif not is_there:
-        yield Check("ralf loop", "problem", f"{path}: names {python}, which is not there any more", _AGAIN)
-    elif door != script_text(project):
-        yield Check("ralf loop", "warning", f"{path}: is of another version, or calls another Python: {python}", _AGAIN)
+        yield Check("ralf loop", "problem", f"{path}: is not there: the prompts name it", again)
+    elif not (python and Path(python).exists()):
+        yield Check("ralf loop", "problem", f"{path}: names {python}, which is not there any more", again)
+    elif not installation.is_pinned(project, path) or door != script_text(project):
+        what = f"{path}: is of another hand or version, or calls another Python: {python}"
+        yield Check("ralf loop", "warning", what, again)
     else:
         yield Check("ralf loop", "ok", f"{path}: calls this ralf")
-    for prompt, text in texts:
+    for prompt, text in sections:
         if holds_section(text, path):
             yield Check("ralf loop", "ok", f"{prompt}: tells how earlier runs are read")
         else:
             what = "its section is of another version" if _SECTION.search(text) else "tells nothing of earlier runs"
-            yield Check("ralf loop", "warning", f"{prompt}: {what}", _AGAIN)
+            yield Check("ralf loop", "warning", f"{prompt}: {what}", again)
 
 
 def _text_of(path: Path) -> str:

@@ -53,7 +53,6 @@ _END = 1 << 20  # bytes of an output in which its promise is looked for
 _OBJECTIVE = 1_200  # characters of a task's objective that a run is handed
 _DONE, _FAILED = ("COMPLETE", "COMPLETED", "SUCCESS"), ("FAILED",)
 
-_say = partial(say, by="context-checkpoint")
 
 # ---- state of runs between processes: a cache ----
 
@@ -62,26 +61,19 @@ def mark_begun(project: Project, folder: Path, route: str) -> None:
     """A run begins: its route, and its loop, by the leader of our process group. Said twice, the first one counts."""
     if "process" not in _read_state(project, folder):
         loop = os.getpgrp()
-        machine, born = session_registry.machine(), session_registry.process_start(loop)
-        _update_state(project, folder, route=route, process=loop, born=born, machine=machine)
+        _update_state(project, folder, route=route, process=loop, born=origin.born(loop), machine=origin.machine())
 
 
 def is_alive(project: Project, folder: Path) -> bool:
     """Whether a run may go on: another loop than ours began it, and still runs. One loop has one run at a time."""
     known = _read_state(project, folder)
-    process, born = known.get("process"), known.get("born")
-    if not isinstance(process, int) or not isinstance(born, int) or known.get("machine") != session_registry.machine():
+    process, born, machine = known.get("process"), known.get("born"), known.get("machine")
+    if not isinstance(process, int) or not isinstance(born, int) or not isinstance(machine, str):
         return False
-    return process != os.getpgrp() and session_registry.is_running(process, born)
+    return process != os.getpgrp() and bool(origin.is_running(process, born, machine))
 
 
-def _recorded_route(project: Project, folder: Path) -> str:
-    """The route that a run had when it began, "" where that is not known."""
-    route = _read_state(project, folder).get("route", "")
-    return route if isinstance(route, str) and cleaning.is_valid(route) else ""
-
-
-def _state_of(folder: Path) -> str:
+def _files_of(folder: Path) -> str:
     """A hash of the names, sizes and times of a folder's files."""
     found = []
     with suppress(OSError), os.scandir(folder) as entries:
@@ -196,7 +188,7 @@ def start(project: Project, run_dir: Path | None, route: str) -> str:
         try:  # so that it counts even where it is killed before it says a word
             ralf.checkpoint(route, run_dir, root=project.root, reason="run-begun")
         except (RalfError, OSError) as error:
-            _say(f"{run_dir}: is not counted yet: {error}")
+            say(f"{run_dir}: is not counted yet: {error}")
     return "\n".join(parts_)
 
 
@@ -223,7 +215,7 @@ def end(project: Project, run_dir: Path | None, route: str, output: Path | None)
         outcome = report.run.outcome if report.run is not None else ""
         summary = report.checkpoints[-1].summary_ref.partition(": ")[2] if report.checkpoints else ""
         if told := _close(project, run_dir, route, outcome, summary):
-            _say(told)
+            say(told)
     _update_state(project, run_dir, process=0, born=0)
 
 
@@ -236,35 +228,40 @@ def _earlier(project: Project, run_dir: Path) -> Iterator[Path]:
         found += ((one.stat().st_mtime, one) for one in beside)
     for _, folder in sorted(sorted(found, reverse=True)[:MOST]):
         taken = _read_state(project, folder).get("taken")
-        if not is_run(folder) or taken == _state_of(folder) or is_alive(project, folder):
+        if not is_run(folder) or taken == _files_of(folder) or is_alive(project, folder):
             continue
-        if is_brought(RunFolder(folder)) and not (_recorded_route(project, folder) or _counting(project, folder)):
-            _say(f"{folder}: came with git, and is left out; to take such runs in: ralf import run-folders")
+        if is_brought(RunFolder(folder)) and not _began_as(project, folder):
+            say(f"{folder}: came with git, and is left out; to take such runs in: ralf import run-folders")
             continue
         yield folder
 
 
-def _counting(project: Project, folder: Path) -> str:
-    """The route that counts a run already, "" for none."""
+def _began_as(project: Project, folder: Path) -> str:
+    """The route that a run had when it began, else the one that counts it already, "" for none: what is remembered may
+    be lost.
+    """
+    route = _read_state(project, folder).get("route", "")
+    if isinstance(route, str) and cleaning.is_valid(route):
+        return route
     run = {"run": session_of(folder, project.root)}
     routes = routing.names_of(project)
     return next((route for route in routes if offsets.known_runs(project, route, [run])[0][0]), "")
 
 
 def _route_of(project: Project, folder: Path) -> str:
-    """The route of an earlier run: the one that it had when it began, else that of the task that its folder tells, else
-    the one that counts it already, else that of the task that its documents name, as `ralf import` has it.
+    """The route of an earlier run: the one with which it began, else that of the task that its folder or its documents
+    name, as `ralf import` has it.
     """
-    if known := _recorded_route(project, folder) or task_of_run(RunFolder(folder)):
-        return known
-    with suppress(RalfError, OSError):  # what was remembered is lost: the routes know which of them counts it
-        return _counting(project, folder) or cleaning.slug(parts.task_in_documents(RunFolder(folder)) or DEFAULT)
+    run = RunFolder(folder)
+    with suppress(RalfError, OSError):
+        known = _began_as(project, folder) or task_of_run(run) or parts.task_in_documents(run)
+        return known if cleaning.is_valid(known) else cleaning.slug(known or DEFAULT)
     return DEFAULT
 
 
 def _take(project: Project, folder: Path, route: str, *, output: Path | None = None) -> CheckpointReport | None:
     """Take a run's folder into its route; what goes wrong with one of them is said, and None."""
-    seen = _state_of(folder)
+    seen = _files_of(folder)
     try:
         logged = session_registry.worked_in(project, route, session_of(folder, project.root))
         source = runfolder.reader(folder, project.root, logged=logged)
@@ -272,11 +269,11 @@ def _take(project: Project, folder: Path, route: str, *, output: Path | None = N
             source.attempt = replace(source.attempt, outcome=promise)
         report = ralf.checkpoint(route, source, root=project.root, reason="session-end")
     except (RalfError, OSError) as error:
-        _say(f"{folder}: not taken in: {error}")
+        say(f"{folder}: not taken in: {error}")
         return None
     _update_state(project, folder, taken=seen)
     if made := ", ".join(entry.checkpoint_id for entry in report.checkpoints):
-        _say(f"{folder.name}: route {report.route}: checkpoint {made}")
+        say(f"{folder.name}: route {report.route}: checkpoint {made}")
     return report
 
 
@@ -287,7 +284,7 @@ def _promised(output: Path) -> str:
             file.seek(max(0, file.seek(0, 2) - _END))
             return promised(outside(clean(file.read(_END).decode("utf-8", "replace"))))
     except OSError as error:
-        _say(f"{output}: no promise is read in it: {error.strerror or error}")
+        say(f"{output}: no promise is read in it: {error.strerror or error}")
         return ""
 
 
@@ -307,16 +304,16 @@ def main(args: Sequence[str] | None = None) -> int:
         if not environment.checkpoints_are_off():
             _run(given)
     except (RalfError, OSError) as error:
-        _say(str(error))
+        say(str(error))
         if isinstance(error, RalfError) and error.hint:
-            _say(f"hint: {typed(error.hint, given.root)}")
+            say(f"hint: {typed(error.hint, given.root)}")
     return 0
 
 
 def _run(given: argparse.Namespace) -> None:
     project = Checkpointing(given.run_dir, root=given.root).project()
     if not (given.root or project.folder.parent.exists()):
-        _say(f"{project.root}: is no project; for one: python -m ralf_cli init --client ralf")
+        say(f"{project.root}: is no project; for one: python -m ralf_cli init --client ralf")
         return
     own = current_folder(project.root) if given.run_dir is None else None
     run_dir = own.path if own is not None else given.run_dir
@@ -326,7 +323,7 @@ def _run(given: argparse.Namespace) -> None:
         return
     route = routing.check_new(project, given.route or checkpoints.meant(project))
     if run_dir is None:
-        _say("no run's folder is named: none is counted, none is taken in; export RALF_RUN_DIR, or --run-dir DIR")
+        say("no run's folder is named: none is counted, none is taken in; export RALF_RUN_DIR, or --run-dir DIR")
     if given.command == "start":
         print(start(project, run_dir, route), end="")
     else:

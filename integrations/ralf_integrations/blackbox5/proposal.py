@@ -1,4 +1,4 @@
-"""The commands and functions with which the proposal reads, keeps and makes contexts.
+"""The commands and functions with which the proposal reads, keeps and makes contexts, all of them calls of ralf's own.
 
 Its modules are `context_reader`, `context_manager`, `context_checkpoint` and `context_summarizer`: each names what it
 has from here. `project` is everywhere a folder, or a name in the tree; None: the project that is meant.
@@ -21,6 +21,7 @@ from ralf import config, routing
 from ralf.document.tree import to_tree
 from ralf.errors import RalfError, RouteNotFound, UsageError
 from ralf.model import BODY
+from ralf.project import Project
 from ralf.route.load import load_state
 from ralf.text.cleaning import clean, fenced, one_line, shown
 from ralf_integrations.blackbox5.checkpointing import Checkpointing, complain, named_project, put
@@ -85,17 +86,17 @@ class ContextReader:
 
 
 def list_routes() -> list[str]:
-    """The names of all routes of the project that is meant, the one with the newest checkpoint first."""
+    """`ContextReader.list_routes` of the project that is meant."""
     return ContextReader(None).list_routes()
 
 
 def get_context(route: str, max_history: int = 3) -> dict[str, Any] | None:
-    """What a route of the project that is meant holds: `ContextReader.get_context`."""
+    """`ContextReader.get_context` of the project that is meant."""
     return ContextReader(None).get_context(route, max_history)
 
 
 def get_summary(route: str) -> str:
-    """A route of the project that is meant in a few lines: `ContextReader.get_summary`."""
+    """`ContextReader.get_summary` of the project that is meant."""
     return ContextReader(None).get_summary(route)
 
 
@@ -108,11 +109,10 @@ def reader(args: Sequence[str] | None = None) -> int:
     if given.command == "read" and not given.route:
         parser.error("--route required")
 
-    def work() -> None:
-        root = named_project(given.project).root
+    def work(project: Project) -> None:
         if given.command == "read":
-            put(ralf.get_context(given.route, root=root).render(section="brief"))
-        elif routes := "".join(f"  - {route}\n" for route in ContextReader(root).list_routes()):
+            put(ralf.get_context(given.route, root=project.root).render(section="brief"))
+        elif routes := "".join(f"  - {one.route}\n" for one in ralf.list_routes(root=project.root)):
             put(f"Available contexts:\n{routes if sys.stdout.isatty() else fenced(shown(routes), short=True)}".rstrip())
         else:
             put("No contexts.")
@@ -124,12 +124,7 @@ def reader(args: Sequence[str] | None = None) -> int:
 
 
 def create_checkpoint(
-    route: str,
-    tokens: int | None = None,
-    *,
-    transcript: Named = None,
-    run_dir: Named = None,
-    project: Named = None,
+    route: str, tokens: int | None = None, *, transcript: Named = None, run_dir: Named = None, project: Named = None
 ) -> str | None:
     """Make a checkpoint of a route: the id of the newest one made, `cp-003`; None where nothing was new.
 
@@ -145,10 +140,7 @@ def create_checkpoint(
 
 
 def load(route: str, *, project: Named = None) -> dict[str, Any] | None:
-    """All that a route's file holds, as `ContextReader.get_context` gives it; None where there is no such route.
-
-    Raises UsageError for a refused name; Damaged.
-    """
+    """All that a route's file holds, as `ContextReader.get_context` gives it; None where there is no such route."""
     return ContextReader(project).get_context(route, max_history=sys.maxsize)
 
 
@@ -191,7 +183,7 @@ def checkpoint(args: Sequence[str] | None = None) -> int:
     parser.add_argument("--again", action="store_true", help=text)
     given = parser.parse_args(args)
 
-    def work() -> None:
+    def work(_: Project) -> None:
         run_dir = given.run_dir or (given.thoughts.parent if given.thoughts is not None else None)
         root = named_project(given.project).root if given.project else None
         checkpoints = Checkpointing(run_dir, given.route, given.transcript, root, again=given.again)
@@ -225,11 +217,10 @@ def summarize(transcript: str | os.PathLike[str], *, project: Named = None) -> s
 
     Raises TranscriptNotFound, DamagedTranscript.
     """
-    return "\n".join(_sections(transcript, named_project(project).root))
+    return "\n".join(_sections(transcript, named_project(project)))
 
 
-def _sections(transcript: str | os.PathLike[str], root: Path) -> Iterator[str]:
-    from ralf import project as projects
+def _sections(transcript: str | os.PathLike[str], project: Project) -> Iterator[str]:
     from ralf.checkpointing.due import cut
     from ralf.checkpointing.section import Extractive, Segment
     from ralf.facts import noted
@@ -240,13 +231,12 @@ def _sections(transcript: str | os.PathLike[str], root: Path) -> Iterator[str]:
     from ralf.transcripts.events import START, Event
     from ralf.transcripts.reader import open_transcript
 
-    project = projects.find(root)
     events: Iterable[Event]
     session = base = ""
     if isinstance(transcript, str) and "\n" in transcript:
         events = [Event("assistant", clean(transcript), START, START)]
     else:
-        source = open_transcript(Path(transcript), root=root)
+        source = open_transcript(Path(transcript), root=project.root)
         events, session, base = source.events(), source.session, source.cwd
     redactor = redactor_for(project)
     for piece in cut(events, config.of(project).segment_limit, tokens.count):
@@ -256,12 +246,10 @@ def _sections(transcript: str | os.PathLike[str], root: Path) -> Iterator[str]:
         entries, decided = record(kept, base, session), noted.decisions(kept, session, "")
         segment = Segment(session, kept, facts_of(entries), piece.tokens, noted=decided, entries=entries)
         summary = Extractive().summarize(segment)
-        lines = [f"### {summary.title}", "", summary.text, ""]
-        if summary.decisions:
-            whys = (f" ({one_line(one.rationale)})" if one.rationale else "" for one in summary.decisions)
-            told = (f"- {one_line(one.decision)}{why}" for one, why in zip(summary.decisions, whys, strict=True))
-            lines += ["Decisions:", "", *told, ""]
-        yield redactor.text("\n".join(lines))
+        lines = [f"### {summary.title}", "", summary.text, *(["", "Decisions:", ""] if summary.decisions else [])]
+        whys = (f" ({one_line(one.rationale)})" if one.rationale else "" for one in summary.decisions)
+        told = (f"- {one_line(one.decision)}{why}" for one, why in zip(summary.decisions, whys, strict=True))
+        yield redactor.text("\n".join((*lines, *told, "")))
 
 
 def summarizer(args: Sequence[str] | None = None) -> int:
@@ -270,8 +258,8 @@ def summarizer(args: Sequence[str] | None = None) -> int:
     parser.add_argument("transcript", type=Path, metavar="FILE", help="a session log, or a run's folder")
     given = parser.parse_args(args)
 
-    def work() -> None:
-        text = summarize(given.transcript, project=given.project)
+    def work(project: Project) -> None:
+        text = summarize(given.transcript, project=project.root)
         put(text if sys.stdout.isatty() else fenced(shown(text)))
 
     return _told(work, given)
@@ -283,10 +271,10 @@ def _parser(name: str, description: str) -> argparse.ArgumentParser:
     return parser
 
 
-def _told(work: Callable[[], None], given: argparse.Namespace) -> int:
+def _told(work: Callable[[Project], None], given: argparse.Namespace) -> int:
     """The exit status of a command; what goes wrong is said."""
     try:
-        work()
+        work(named_project(given.project))
     except (RalfError, OSError) as error:
         return complain(error, given.project)
     return 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,7 @@ from ralf.errors import Damaged
 from ralf.storage import durable, locks
 from ralf.storage.files import content_of
 
-TRACKING = "tracking.json"
-HISTORY = Path("history", "runs.json")
-KEY = "checkpoints"
+TRACKING, HISTORY, KEY = "tracking.json", Path("history", "runs.json"), "checkpoints"
 _MOST = 64 << 20  # bytes
 
 
@@ -32,26 +29,19 @@ def record_checkpoint(
     checkpoint_id    `cp-001`; the same one of the same route is noted once
     autonomous_root  the tracker's own; None: the folder above the run's `runs`
 
-    Only the key `checkpoints` is added to; every other one stays. Whether anything was written; without a run, or one
-    that is not tracked, nothing is, and nothing is said. Damaged for a file that is not what it should be; OSError;
-    Busy.
+    Only the key `checkpoints` is added to. Whether anything was written; without a run, or one that is not tracked,
+    nothing is, and nothing is said. Damaged for a file that is not what it should be; OSError; Busy.
     """
     if not run or not checkpoint_id:
         return False
     folder = Path(run).parent if Path(run).name == TRACKING else Path(run)
     if autonomous_root is not None and not folder.is_dir():
         folder = Path(autonomous_root, "runs", folder.name)
-    if not (folder / TRACKING).is_file():
-        return False
     history = (Path(autonomous_root) if autonomous_root is not None else folder.parent.parent) / HISTORY
-    entry = _entry(checkpoint_id, route)
-    written = _changed(folder / TRACKING, dict, lambda tree: _added(tree, entry))
-
-    def in_rows(rows: list[Any]) -> bool:
-        own = (row for row in rows if isinstance(row, dict) and row.get("run_id") == folder.name)
-        return sum(_added(row, entry) for row in own) > 0
-
-    return (history.is_file() and _changed(history, list, in_rows)) or written
+    written = False
+    for path in (folder / TRACKING, history) if (folder / TRACKING).is_file() else ():
+        written = (path.is_file() and _note(path, folder.name, checkpoint_id, route)) or written
+    return written
 
 
 class RecordsCheckpoints:
@@ -65,39 +55,36 @@ class RecordsCheckpoints:
         name, save = ("data", "_save") if hasattr(self, "_save") else ("run_data", "_save_tracking")
         data = getattr(self, name)
         is_begun = isinstance(data, dict) and bool(data.get("run_id") or (name == "run_data" and data))
-        if not is_begun or not checkpoint_id or not _added(data, _entry(checkpoint_id, route)):
+        if not is_begun or not checkpoint_id or not _added(data, checkpoint_id, route):
             return False
         getattr(self, save)()
         return True
 
 
-def _entry(checkpoint_id: str, route: str) -> dict[str, str]:
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return {"checkpoint_id": checkpoint_id, **({"route": route} if route else {}), "timestamp": now}
-
-
-def _added(tree: dict[str, Any], entry: dict[str, str]) -> bool:
+def _added(tree: dict[str, Any], checkpoint_id: str, route: str) -> bool:
     """Add an entry to the key, unless it is there already; what somebody else has put there stays in front of it."""
     known = tree.get(KEY, [])
     entries = known if isinstance(known, list) else [known]
     same = [(one.get("checkpoint_id"), one.get("route", "")) for one in entries if isinstance(one, dict)]
-    if (entry["checkpoint_id"], entry.get("route", "")) in same:
+    if (checkpoint_id, route) in same:
         return False
-    tree[KEY] = [*entries, entry]
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    told = {"checkpoint_id": checkpoint_id, **({"route": route} if route else {}), "timestamp": now}
+    tree[KEY] = [*entries, told]
     return True
 
 
-def _changed(path: Path, kind: type, change: Callable[[Any], bool]) -> bool:
-    """Change a JSON file, whole or not at all, one at a time; whether it was."""
+def _note(path: Path, run: str, checkpoint_id: str, route: str) -> bool:
+    """Note a checkpoint in one file, whole or not at all, one at a time; whether it was."""
     with locks.locked(path.with_name(f".{path.name}.lock"), str(path)):
         try:
             tree = json.loads(content_of(path, most=_MOST))
-            what = "" if isinstance(tree, kind) else f"is no JSON {kind.__name__}"
         except (ValueError, RecursionError) as error:
-            what = f"is no JSON: {error}"
-        if what:
-            raise Damaged(path, what, "mend the file, or move it away")
-        if not change(tree):
+            raise Damaged(path, f"is no JSON: {error}", "mend the file, or move it away") from None
+        if not isinstance(tree, dict if path.name == TRACKING else list):
+            raise Damaged(path, "is no tracking of runs", "mend the file, or move it away")
+        rows = [tree] if isinstance(tree, dict) else [r for r in tree if isinstance(r, dict) and r.get("run_id") == run]
+        if not sum(_added(row, checkpoint_id, route) for row in rows):
             return False
         durable.write(path, json.dumps(tree, indent=2).encode("utf-8", "surrogatepass"), mode=0o644)
         return True
