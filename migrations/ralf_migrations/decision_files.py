@@ -110,7 +110,6 @@ def read_registry(source: Source) -> Reading:
         Part(route, source.notes([_head(source, found, events), *events], "decision-registry"))
         for (route, _), events in sorted(by_route.items())
     ]
-    comments = sum(line.lstrip().startswith("#") for line in source.lines)
     return Reading(
         "unreadable" if trouble else "imported",
         shape,
@@ -119,7 +118,7 @@ def read_registry(source: Source) -> Reading:
         len(found.decisions),
         sum(map(len, by_route.values())) + len(parts),
         f"{trouble}; the rest was taken" if trouble else "",
-        (f"{comments} lines of comments: remarks and examples of the template",) if comments else (),
+        reading.comments_left(source.text),
     )
 
 

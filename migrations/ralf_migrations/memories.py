@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from ralf.document import guarded_yaml
 from ralf.model import Attempt
 from ralf.text import cleaning
-from ralf.text.cleaning import OWN_OUTPUT
 from ralf.text.patterns import regex
 from ralf.transcripts.events import Event
 from ralf_integrations.blackbox5.runs import handwritten, markdown
@@ -30,8 +28,8 @@ from ralf_migrations.reading import (
     Reading,
     Source,
     Unreadable,
+    comments_left,
     in_words,
-    opened,
     text_of,
 )
 
@@ -39,59 +37,34 @@ WHAT = "timeline-memory"
 _TOP = "timeline_memory"  # the key with which the state begins
 _BEGINS = regex(rf"^{_TOP}:", re.MULTILINE)
 _HISTORY = regex(r"(?:\w+_)?history$")
-_WAITING = ("priority_sources", "priority_patterns", "priority_recommendations", "priority_items", "backlog")
+_WAITING = ("priority_sources", "priority_patterns", "priority_recommendations", "backlog")
 _ID = ("pattern_id", "task_id", "source", "worker_run_id", "run_id")
 _TASK = regex(r"\b[A-Z][A-Z0-9]+(?:-[A-Za-z0-9_]+)*-\d\w*(?:-[\w-]+)?")
 _ENDED = regex(r"\bEXIT\b|\bcomplete", re.IGNORECASE)
 _STATE = ("Work History", "Work Queue", "Current Assignment")
 _LONGEST_TASK = 400  # characters of the line that names the task
-_LONGEST_NAME = 200  # characters of a heading that are looked at for what is known
-_AROUND = regex(r"^[\W\d_]+|\s*\(.*$|\W+$")
-_LOOKS = regex(rf"^ {{0,3}}#{{1,6}}[ \t]+({'|'.join(_STATE)})\b", re.MULTILINE | re.IGNORECASE)
-_NO_VALUE = ("", "none", "null", "n/a", "-", "~")
-
-
-def _looks_plain(text: str) -> bool:
-    """Whether a text is a memory of family B."""
-    return len(set(_LOOKS.findall(text))) > 1 or ("Timeline Memory" in text[:200] and _LOOKS.search(text) is not None)
-
+_LOOKS = regex(rf"^ {{0,3}}#{{1,6}}[ \t]+({'|'.join(_STATE)})\b", re.MULTILINE)
 
 KIND = Kind(
     ("timeline-memory.md", "*timeline-memory.md", "timeline-memory-*.md"),
-    lambda text: _TOP in text or _looks_plain(text),
+    lambda text: _TOP in text or len(set(_LOOKS.findall(text))) > 1,
 )
 
 
 def read(source: Source) -> Reading:
     """What a memory comes to: the work as it stands, and a checkpoint for each run that it tells of."""
-    if source.text.startswith(OWN_OUTPUT):  # a view that an earlier version of ralf had put there
-        kept = source.path.with_name(f"{source.path.stem}.backup{source.path.suffix}")
-        if not kept.is_file():
-            return Reading("left", "view", why="a view of what ralf keeps: nothing that is not known")
-        source = replace(opened(source.project, kept), path=source.path, name=source.name)
     lines = markdown.titled(markdown.lines_of(source.text))
     fences = markdown.fences_of(lines)
-    state = _state_in_fence(lines, fences)
+    # The state stands above all sections; in one, a fence shows how such a memory looks.
+    state = next((fence for fence in fences if _BEGINS.search(fence.text) and len(fence.under) < 2), None)
     if state is not None:
         return _read_fenced(source, lines, state)
-    if _looks_plain(source.text):
+    if len(set(_LOOKS.findall(source.text))) > 1:
         return _read_plain(source, lines, fences)
     return Reading("left", "unknown", why="neither a fence with `timeline_memory` nor `## Current Assignment`")
 
 
 # ---- family A: a fence of YAML ----
-
-
-def _state_in_fence(lines: Sequence[Line], fences: Sequence[Fence]) -> Fence | None:
-    """The fence that holds the state: it stands above all sections; in one, it shows how such a memory looks. Front
-    matter is such a fence.
-    """
-    ends = [line.number for line in lines if line.text.rstrip() == "---"]
-    if ends[:1] == [1] and len(ends) > 1:
-        text = "\n".join(line.text for line in lines[1 : ends[1] - 1])
-        if _BEGINS.search(text):
-            return Fence("yaml", text, 2, ends[1] - 1, ())
-    return next((fence for fence in fences if _BEGINS.search(fence.text) and len(fence.under) < 2), None)
 
 
 def _read_fenced(source: Source, lines: Sequence[Line], state: Fence) -> Reading:
@@ -101,13 +74,10 @@ def _read_fenced(source: Source, lines: Sequence[Line], state: Fence) -> Reading
         record = handwritten.load(state.text)
     except guarded_yaml.BadYaml as error:
         raise Unreadable(f"line {state.first + max(error.line, 1) - 1}: {wrong}: {error.what}") from None
-    about = value if isinstance(value := record.tree.get(_TOP), Mapping) else {}
-    deeper = {
-        key: value for key, value in about.items() if key in ("work_queue", "current_context") or _HISTORY.match(key)
-    }
-    tree = {**deeper, **record.tree}
+    tree = record.tree
+    about = value if isinstance(value := tree.get(_TOP), Mapping) else {}
     agent = str(about.get("agent") or _agent_of(source, lines))
-    histories = {key: _rows(rows) for key, rows in tree.items() if _HISTORY.match(key)}
+    histories = {key: rows for key, rows in tree.items() if _HISTORY.match(key) and isinstance(rows, list)}
     header = {name.lower(): value for name, value in _header_of(lines).items()}
     memory = {
         "source": {"path": source.name, "sha256": source.sha256},
@@ -118,36 +88,33 @@ def _read_fenced(source: Source, lines: Sequence[Line], state: Fence) -> Reading
     when = str(about.get("last_updated") or "")
     work = {**_fenced_work(tree), f"memory_of_{agent}": memory}
     bare = "\n".join(line for line in state.text.split("\n") if line.strip() and not line.lstrip().startswith("#"))
-    title = f"Memory of {agent}"
     told = [
-        source.note(bare, state.first, timestamp=when, title=title, work=work, aside=True),
+        source.note(bare, state.first, timestamp=when, title=f"Memory of {agent}", work=work, aside=True),
         _summary_of(source, agent, when, len(runs), work.get("todos", ())),
-        *_prose(source, lines, state),
     ]
+    for section in markdown.sections_of(lines):  # what stands around the state is kept in its words, and told nowhere
+        own = [line for line in section.own if not state.first - 1 <= line.number <= state.last + 1]
+        told += _aside(source, section, [one for one in own if section.level > 1 or not FIELD.match(one.text)])
     made = [_fenced_run(source, state, agent, *run) for run in runs]
-    decided = sum(isinstance(row, Mapping) and bool(row.get("decision")) for _, _, row in runs)
-    reading = _reading(source, "family A", agent, (cleaning.slug(agent), BY_AGENT), made, told)
-    comments = sum(line.lstrip().startswith("#") for line in state.text.split("\n"))
-    left = (f"{comments} lines of comments: remarks and examples of the template",) if comments else ()
-    reading = replace(reading, decisions=decided, left=left)
-    if not record.broken:
-        return reading
-    places = (f"line {state.first + first - 1}: {wrong}: {what}" for first, _, what in record.broken)
-    return replace(reading, outcome="unreadable", why=f"{'; '.join(places)}; the rest was taken")
-
-
-def _rows(history: object) -> list[Any]:
-    """The runs of a history: a list of them, or a mapping of their ids to them."""
-    if isinstance(history, Mapping) and history and all(isinstance(row, Mapping) for row in history.values()):
-        return [{"run_id": run, **row} for run, row in history.items()]
-    return history if isinstance(history, list) else []
+    places = [f"line {state.first + first - 1}: {wrong}: {what}" for first, _, what in record.broken]
+    return Reading(
+        "unreadable" if places else "imported",
+        "family A",
+        _parts(source, agent, cleaning.slug(agent), made, told),
+        BY_AGENT,
+        sum(isinstance(row, Mapping) and bool(row.get("decision")) for _, _, row in runs),
+        len(told) + len(made),
+        f"{'; '.join(places)}; the rest was taken" if places else "",
+        comments_left(state.text),
+    )
 
 
 def _fenced_work(tree: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of the active work that a memory fills; what is null or empty there is not known."""
     parts = (tree.get("work_queue"), tree.get("current_context"))
     queue, current = (value if isinstance(value, Mapping) else {} for value in parts)
-    waiting = [in_words(item) for key in _WAITING for item in _listed(queue.get(key))]
+    lists = (queue.get(key) for key in _WAITING)
+    waiting = [in_words(item) for listed in lists if isinstance(listed, list) for item in listed if item]
     doing = in_words(queue.get("in_progress") or current.get("monitoring_worker_run"))
     todos = [{"content": doing, "status": "in_progress"}] if doing else []
     todos += [{"content": item, "status": "pending"} for item in waiting if item != doing]
@@ -157,10 +124,6 @@ def _fenced_work(tree: Mapping[str, Any]) -> dict[str, Any]:
         **({"current_task": doing, "work_status": "in_progress"} if doing else {}),
         **({"next_steps": [in_words(following)]} if following else {}),
     }
-
-
-def _listed(value: object) -> list[Any]:
-    return [item for item in value if item] if isinstance(value, list) else [value] if value else []
 
 
 def _fenced_run(source: Source, state: Fence, agent: str, key: str, number: int, row: object) -> Part:
@@ -185,14 +148,6 @@ def _fenced_run(source: Source, state: Fence, agent: str, key: str, number: int,
     return _run_part(source, cleaning.slug(agent), run, event, status, in_words(tree.get("notes")))
 
 
-def _prose(source: Source, lines: Sequence[Line], state: Fence) -> Iterator[Event]:
-    """What stands around the state: kept in its words, and told nowhere."""
-    for section in markdown.sections_of(lines):
-        own = [line for line in section.own if not state.first - 1 <= line.number <= state.last + 1]
-        own = own if section.level > 1 else [line for line in own if not FIELD.match(line.text)]
-        yield from _aside(source, section, own)
-
-
 # ---- family B: Markdown ----
 
 
@@ -201,21 +156,28 @@ def _read_plain(source: Source, lines: Sequence[Line], fences: Sequence[Fence]) 
     header = _header_of(lines)
     agent = cleaning.slug("-".join(header.get("Agent", "").lower().split()) or _agent_of(source, lines))
     task = found[0] if (found := _TASK.search(header.get("Task", "")[:_LONGEST_TASK])) else ""
+    route = cleaning.slug(task or agent)
     sections = [section for section in markdown.sections_of(lines) if section.level > 1]
     inner = [section for section in sections if any(map(_state_in, section.under))]
     by_name = {name: one for one in reversed(sections) if (name := _state_in(one.heading)) and one not in inner}
-    assignment = _assignment(fences, by_name.get("Current Assignment"))
-    queue = list(_queue(by_name.get("Work Queue"), sections))
+    fence = next((one for one in fences if "Current Assignment" in map(_state_in, one.under)), None)
+    assignment: Mapping[str, Any] = {}
+    if fence is not None:
+        try:
+            assignment = guarded_yaml.load(handwritten.tidied(fence.text))
+        except guarded_yaml.BadYaml:
+            fence = None  # its words are kept
+    queue = list(_queue(by_name["Work Queue"], sections)) if "Work Queue" in by_name else []
     runs = [section for section in inner if _state_in(section.under[-1]) == "Work History"]
     when = header.get("Created", "")
     memory = {
         "source": {"path": source.name, "sha256": source.sha256},
         "header": {key.lower(): value for key, value in header.items()},
-        **({"current_assignment": assignment} if assignment is not None else {}),
+        **({"current_assignment": assignment} if fence is not None else {}),
         **({"work_queue": queue} if queue else {}),
         "work_history": [_bullets(section) | {"run": section.heading} for section in runs],
     }
-    work = {**_plain_work(header, task, assignment or {}, queue), f"memory_of_{agent}": memory}
+    work = {**_plain_work(header, task, assignment, queue), f"memory_of_{agent}": memory}
     first = min((section.first for section in by_name.values()), default=len(source.lines) + 1)
     head = source.excerpt(1, first - 1).strip().rstrip("-").rstrip()
     state = "\n\n".join((head, *(f"## {name}\n\n{text_of(by_name[name].lines)}" for name in _STATE if name in by_name)))
@@ -225,36 +187,20 @@ def _read_plain(source: Source, lines: Sequence[Line], fences: Sequence[Fence]) 
     ]
     for section in sections:
         told += [] if section in inner or section in by_name.values() else _aside(source, section, section.own)
-    route = cleaning.slug(task or agent), BY_TASK if task else BY_AGENT
-    return _reading(source, "family B", agent, route, [_plain_run(source, agent, route[0], one) for one in runs], told)
+    made = [_plain_run(source, agent, route, one) for one in runs]
+    parts, rule = _parts(source, agent, route, made, told), BY_TASK if task else BY_AGENT
+    return Reading("imported", "family B", parts, rule, notes=len(told) + len(made))
 
 
 def _state_in(heading: str) -> str:
-    """The part of the state that stands below a heading, case and remarks aside; "" for none."""
-    bare = _AROUND.sub("", plain(heading)[:_LONGEST_NAME]).casefold()
-    return next((name for name in _STATE if name.casefold() == bare), "")
+    """The part of the state that stands below a heading, remarks aside; "" for none."""
+    return next((name for name in _STATE if plain(heading).startswith(name)), "")
 
 
-def _assignment(fences: Sequence[Fence], section: Section | None) -> Mapping[str, Any] | None:
-    """What the fence below `## Current Assignment` holds, or the fields in bold there; None where that is no YAML, or
-    nothing: its words are kept.
-    """
-    fence = next((one for one in fences if "Current Assignment" in map(_state_in, one.under)), None)
-    if fence is None:
-        told = {name.replace(" ", "_"): value for name, value in _bullets(section).items()} if section else {}
-        return {name: None if value.lower() in _NO_VALUE else value for name, value in told.items()} or None
-    try:
-        return guarded_yaml.load(handwritten.tidied(fence.text))
-    except guarded_yaml.BadYaml:
-        return None
-
-
-def _queue(top: Section | None, sections: Sequence[Section]) -> Iterator[dict[str, Any]]:
+def _queue(top: Section, sections: Sequence[Section]) -> Iterator[dict[str, Any]]:
     """The items of the queue: what they say, whether they are done, below which heading, and inside which item."""
-    groups = [
-        one for one in sections if top is not None and top.heading in one.under and top.first < one.first <= top.last
-    ]
-    for group in (top, *groups) if top is not None else ():
+    groups = [one for one in sections if top.heading in one.under and top.first < one.first <= top.last]
+    for group in (top, *groups):
         above: list[tuple[int, str]] = []
         for line in group.own:
             found = None if line.fence else ITEM.match(line.text)
@@ -286,19 +232,14 @@ def _plain_work(
         todos.append({"content": plain(text), "status": status})
     all_done = bool(queue) and all(item["done"] for item in queue)
     ended = all_done or (following and _ENDED.search(in_words(following)))
+    status = "in_progress" if doing else "blocked" if blocked else "completed" if ended else "pending" * bool(queue)
     work = {
         "current_phase": header.get("Phase", ""),
         "current_task": task,
         "task_title": header["Task"] if task and header["Task"] != task else "",
         "todos": todos,
         "next_steps": [in_words(following)] if following else [],
-        "work_status": "in_progress"
-        if doing
-        else "blocked"
-        if blocked
-        else "completed"
-        if ended
-        else "pending" * bool(queue),
+        "work_status": status,
     }
     blockers = [in_words(item) for item in (blocked if isinstance(blocked, list) else [blocked]) if item]
     return {**{key: value for key, value in work.items() if value}, "blockers": blockers}
@@ -322,17 +263,14 @@ def _plain_run(source: Source, agent: str, route: str, section: Section) -> Part
 # ---- both ----
 
 
-def _reading(
-    source: Source, shape: str, agent: str, route: tuple[str, str], runs: Sequence[Part], told: Sequence[Event]
-) -> Reading:
-    """What a memory comes to: its runs, then what it says of itself."""
+def _parts(source: Source, agent: str, route: str, runs: Sequence[Part], told: Sequence[Event]) -> tuple[Part, ...]:
+    """What goes into a memory's route: its runs, then what it says of itself."""
     state = source.notes(told, WHAT)
     state.agent_type = agent
-    return Reading("imported", shape, (*runs, Part(route[0], state)), route[1], notes=len(told) + len(runs))
+    return (*runs, Part(route, state))
 
 
 def _run_part(source: Source, route: str, run: str, event: Event, status: str, said: str) -> Part:
-    """A run of the history as a checkpoint of its own."""
     attempt = Attempt(source.session(run), None, outcome_of(status), event.timestamp, said)
     return Part(route, source.notes([event], WHAT, part=run, attempt=attempt))
 

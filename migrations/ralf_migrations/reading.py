@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ralf.document.guarded_yaml import BadYaml
 from ralf.model import Attempt
@@ -161,8 +161,7 @@ class Source:
         return Notes(self.path, self.session(part), events, format=what, origin="import", attempt=attempt)
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """What goes into one route, as one transcript."""
 
     route: str
@@ -242,6 +241,12 @@ def in_words(value: object) -> str:
 def text_of(lines: Sequence[Line]) -> str:
     """Lines as they stand, without the blank ones and rules around them."""
     return "\n".join(line.text for line in stripped(lines, rules=True))
+
+
+def comments_left(text: str) -> tuple[str, ...]:
+    """What a report says of the comments of a YAML that are not taken."""
+    comments = sum(line.lstrip().startswith("#") for line in text.split("\n"))
+    return (f"{comments} lines of comments: remarks and examples of the template",) if comments else ()
 
 
 # ---- routes ----
