@@ -79,44 +79,7 @@ def test_what_is_no_registry_is_refused(text: str) -> None:
 ENTRY = "id: DEC-1\n  title: Scope\n  rationale: enough of it\n"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"- {ENTRY}",
-        f"# of run 7\n- {ENTRY}",
-        f"---\n# of run 7\n---\ndecisions:\n- {ENTRY}---\n",
-        "decisions:\n  DEC-1:\n    title: Scope\n    rationale: enough of it\n",
-        "registry:\n  count: 1\n  decisions:\n  - id: DEC-1\n    title: Scope\n    rationale: enough of it\n",
-        f"run: {{loop: 1}}\nentries:\n- {ENTRY}",
-        '{"decisions": [{"id": "DEC-1", "title": "Scope", "rationale": "enough of it"}]}',
-        "decisions:\n- decision_id: DEC-1\n  title: Scope\n  reason: enough\x85of it\n",
-        f"decisions:\n- {ENTRY}notes: this is: no YAML\n",
-    ],
-)
-def test_a_registry_may_be_shaped_otherwise(text: str) -> None:
-    (found,) = registry.read(text).decisions
-    assert (found.label, found.title, found.rationale) == ("DEC-1", "Scope", "enough of it")
-
-
 OPTIONS = "  options_considered:\n  - {id: OPT-001, description: Write it all}\n  - {id: OPT-002, description: Stubs}\n"
-
-
-@pytest.mark.parametrize(
-    "entry",
-    [
-        f"{OPTIONS}  selected_option: OPT-002\n",
-        f"{OPTIONS}  chosen_option: opt-002 (the smaller one)\n",
-        f"{OPTIONS}  selected_option: {{id: OPT-002, reason: small}}\n",
-        f"{OPTIONS}  selected: [OPT-002]\n",
-        "  options: {OPT-001: Write it all, OPT-002: {description: Stubs}}\n  selected_option: OPT-002\n",
-        "  options_considered: [Write it all, Stubs]\n  selected_option: Stubs\n",
-        "  options_considered:\n  - {option: OPT-001, title: Write it all}\n  - {option: OPT-002, title: Stubs}\n"
-        "  selected_option: OPT-002\n",
-    ],
-)
-def test_the_selected_option_is_joined_whatever_names_it(entry: str) -> None:
-    (found,) = registry.read(f"decisions:\n- id: DEC-1\n{entry}").decisions
-    assert (statement_of(found), found.alternatives) == ("Stubs", ("Write it all",))
 
 
 def test_of_options_of_which_none_was_selected_none_is_a_decision() -> None:
@@ -127,28 +90,6 @@ def test_of_options_of_which_none_was_selected_none_is_a_decision() -> None:
     ((first, last, words),) = found.undecided
     assert (first, last) == (2, 8)
     assert "Write it all" in words
-
-
-@pytest.mark.parametrize(
-    ("alternatives", "told"),
-    [
-        ("[Redis, Files]", ("Redis", "Files")),
-        ("Redis", ("Redis",)),
-        ("{Redis: one more service}", ("Redis: one more service",)),
-        ("[{name: Redis, rejected_because: one more service}]", ("Redis: one more service",)),
-        (
-            "['B) Redis → Rejected (one more service)', 'Files: Rejected (no locks)']",
-            ("Redis: one more service", "Files: no locks"),
-        ),
-        ("['Rejected: one more service', 'Use SQLite ✅ Selected', 'Redis ❌ Rejected']", ("Redis",)),
-        ("[{option: 'Pros: fast', outcome: considered}, {option: 'Cons: one more service', outcome: considered}]", ()),
-    ],
-)
-def test_alternatives_may_be_texts_or_mappings_and_what_is_said_of_one_is_none(
-    alternatives: str, told: tuple[str, ...]
-) -> None:
-    (found,) = registry.read(f"decisions:\n- {{id: DEC-1, title: Storage, alternatives: {alternatives}}}\n").decisions
-    assert found.alternatives == told
 
 
 def test_of_a_registry_with_an_entry_that_is_no_yaml_the_others_are_read() -> None:

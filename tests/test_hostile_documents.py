@@ -31,7 +31,7 @@ def read(root: Path, source: str, text: str) -> float:
     begun = time.process_time()
     try:
         for found in SOURCES[source].find(Tree(root, root / "none"), True):
-            for part in SOURCES[source].read(Project(root), found)[1].parts:
+            for part in SOURCES[source].read(Project(root), found).parts:
                 list(part.transcript.events())
     except Unreadable:
         pass

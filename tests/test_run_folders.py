@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
 
 import ralf
-from ralf.errors import DamagedTranscript, TranscriptNotFound
 from ralf.project import Project
 from ralf.route import history
 from ralf.text.sentences import promised
 from ralf.transcripts.events import EvidenceLine, read_evidence
-from ralf_integrations.blackbox5.runs.folder import RunFolder, is_run
+from ralf_integrations.blackbox5.runs.folder import RunFolder
 from ralf_integrations.blackbox5.runs.records import outcome_of, read as read_recorded
 from ralf_integrations.blackbox5.runs.runfolder import reader
 from skeletons import SKELETONS
@@ -195,26 +193,6 @@ def test_a_run_read_again_writes_nothing_and_a_growing_one_adds_only_new_content
     assert again[-1] == "## Second Look\n\nThe index on `started` made it three times as fast."
 
 
-def test_decisions_that_other_documents_tell_count_where_decisions_md_tells_none(tmp_path: Path) -> None:
-    told = "# Results\n\n## Decision 1: Keep the old names\n\n**Rationale:** other programs read them\n"
-    folder = run(tmp_path, RESULTS_md=told, DECISIONS_md="# DECISIONS\n\n## Decisions Made\n")
-    ralf.checkpoint(ROUTE, folder, root=tmp_path)
-    assert [one.decision for one in ralf.get_context(ROUTE, root=tmp_path).decisions] == ["Keep the old names"]
-
-
-def test_a_registry_of_the_run_gives_the_text_of_the_chosen_option(tmp_path: Path) -> None:
-    registry = (
-        "run_id: run-1\ndecisions:\n- id: DEC-001\n  context: Where sessions are kept\n  options_considered:\n"
-        "  - {id: OPT-1, description: Keep them in memory}\n  - {id: OPT-2, description: Keep them in one file}\n"
-        "  selected_option: OPT-2\n  rationale: a restart loses nothing\n  status: DECIDED\n"
-    )
-    folder = run(tmp_path, RESULTS_md=RESULTS, decision_registry_yaml=registry)
-    ralf.checkpoint(ROUTE, folder, root=tmp_path)
-    (decision,) = ralf.get_context(ROUTE, root=tmp_path).decisions
-    assert (decision.decision, decision.alternatives) == ("Keep them in one file", ("Keep them in memory",))
-    assert decision.extra["label"] == "runs/executor/run-0018#DEC-001"
-
-
 def test_a_clients_output_is_a_note_without_our_text_and_its_promise_is_the_outcome(
     tmp_path: Path,
 ) -> None:
@@ -228,17 +206,6 @@ def test_a_clients_output_is_a_note_without_our_text_and_its_promise_is_the_outc
     assert report.run is not None
     assert (report.run.outcome, report.run.said) == ("PARTIAL", "The parser reads both headers now.")
     assert "was the last outcome" not in "".join(line.text for line in lines(tmp_path))
-
-
-def test_secrets_in_a_run_s_documents_and_metadata_are_redacted(tmp_path: Path) -> None:
-    token = "ghp_" + "Zx8Qw7Er6Ty5Ui4Op3As2Df1Gh0Jk9Lz8Xc7"
-    folder = filled(tmp_path)
-    (folder / "metadata.yaml").write_text(METADATA + f"api_token: {token}\ndiscoveries_more: [{token}]\n")
-    (folder / "DECISIONS.md").write_text(DECISIONS.replace("One file", f"One file {token}"))
-    ralf.checkpoint(ROUTE, folder, root=tmp_path)
-    everything = b"".join(path.read_bytes() for path in (tmp_path / ".autonomous").rglob("*") if path.is_file())
-    assert token.encode() not in everything
-    assert token not in "".join(line.text for line in lines(tmp_path))
 
 
 # ---- skeletons ----
@@ -403,40 +370,6 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_taken(tmp_path: Path) -> N
     for name in ("metadata.yaml", "decision_registry.yaml", "tracking.json", "SUMMARY.md"):
         assert any(f"runs/executor/run-0018/{name}: " in warning for warning in report.warnings), name
     assert len(ralf.get_context(ROUTE, root=tmp_path).decisions) == 1
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        'state:\n  task_claimed: "TASK-7"\n  task_status: partial\nnotes: The reader: takes both: headers now\n',
-        "---\nstate:\n  task_claimed: TASK-7\n  task_status: partial\n---\n",
-        "state:\n  task_claimed: TASK-7\n  task_status: partial\ndiscoveries:\n  - [open\n  - a: {b\n",
-        "task: {id: TASK-7, status: partial}\n",
-        "task: TASK-7\nstatus: partial\n",
-    ],
-)
-def test_metadata_that_a_hand_slipped_on_still_tells_the_task_and_the_end(text: str, tmp_path: Path) -> None:
-    folder = RunFolder(run(tmp_path, metadata_yaml=text))
-    recorded = read_recorded(folder)
-    assert (recorded.task, recorded.outcome) == ("TASK-7", "PARTIAL")
-
-
-def test_links_and_pipes_in_a_run_folder_are_left_alone(tmp_path: Path) -> None:
-    folder = filled(tmp_path)
-    (tmp_path / "private.md").write_text("The customer is called Wilhelmina Quist.\n")
-    (folder / "SUMMARY.md").symlink_to(tmp_path / "private.md")
-    os.mkfifo(folder / "NOTES.md")
-    ralf.checkpoint(ROUTE, folder, root=tmp_path)
-    assert not any("Wilhelmina" in line.text for line in lines(tmp_path))
-
-
-def test_a_folder_that_is_no_run_s_is_refused_and_one_that_is_not_there_is_not_found(tmp_path: Path) -> None:
-    (tmp_path / "src").mkdir()
-    with pytest.raises(DamagedTranscript):
-        ralf.checkpoint(ROUTE, tmp_path / "src", root=tmp_path)
-    with pytest.raises(TranscriptNotFound):
-        ralf.checkpoint(ROUTE, tmp_path / "runs" / "run-0001", root=tmp_path)
-    assert not is_run(tmp_path / "src")
 
 
 # ---- whatever is written ----

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -13,8 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from examples import examples
-from ralf.errors import Damaged, NotFound, RalfError, UsageError
-from ralf_migrations import aqua_tasks, task_lists
+from ralf.errors import Damaged, RalfError
 from ralf_migrations.task_lists import ImportedTask, NoTaskList, read_lists
 
 AQUA_SQL = """
@@ -103,46 +101,6 @@ def test_a_folder_of_aqua_is_left_as_it_was(tmp_path: Path) -> None:
     before = {one.name: one.read_bytes() for one in path.parent.iterdir()}
     assert len(read(path)) == 5
     assert {one.name: one.read_bytes() for one in path.parent.iterdir()} == before
-
-
-def test_what_a_running_aqua_has_only_in_its_write_ahead_log_is_read(tmp_path: Path) -> None:
-    path = aqua_database(tmp_path)
-    with closing(sqlite3.connect(path)) as db:
-        db.execute("PRAGMA journal_mode=WAL")
-        db.execute("UPDATE tasks SET title = 'Rig it anew' WHERE id = '55ee66ff'")
-        db.commit()
-        assert by_id(path)["55ee66ff"].title == "Rig it anew"
-
-
-@pytest.mark.parametrize(
-    ("sql", "what", "hint"),
-    [
-        ("CREATE TABLE x (y)", "not Aqua's", "docs/importing.md"),
-        ("CREATE TABLE issues (id); CREATE TABLE dependencies (id)", "not Aqua's", "bd export"),
-        ("CREATE VIEW tasks AS SELECT 1 AS id, 2 AS title, 3 AS status", "not Aqua's", "docs/importing.md"),
-    ],
-)
-def test_another_database_is_refused(tmp_path: Path, sql: str, what: str, hint: str) -> None:
-    path = aqua_database(tmp_path, sql)
-    with pytest.raises(NoTaskList, match=what) as caught:
-        read(path)
-    assert str(caught.value).startswith(f"{path}: ")
-    assert hint in caught.value.hint
-
-
-@pytest.mark.ci
-def test_a_forged_database_takes_neither_time_nor_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = aqua_database(
-        tmp_path,
-        """
-        CREATE TABLE tasks (id, title, status, description AS (hex(zeroblob(100000000))));
-        INSERT INTO tasks (id, title) VALUES (1, 'a');
-        """,
-    )
-    assert [one.text for one in read(path)] == [""]  # what is made of other columns is not asked for
-    monkeypatch.setattr(aqua_tasks, "_MOST", 5)
-    with pytest.raises(UsageError, match="more than 5 bytes"):
-        read(aqua_database(tmp_path / "x"))
 
 
 # ---- beads ----
@@ -278,17 +236,6 @@ def test_a_list_of_claude_code_gives_its_tasks_in_the_order_of_their_numbers(tmp
         assert found[2].after == ("keel-list/2", "keel-list/1")
 
 
-def test_of_several_lists_of_claude_code_one_has_to_be_named(tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        claude_task(tmp_path / name, 1, "Keel")
-    with pytest.raises(UsageError) as caught:
-        read(tmp_path)
-    assert "ralf import " in caught.value.hint
-    with pytest.raises(UsageError) as caught:
-        read(tmp_path / "one" / "1.json")
-    assert str(tmp_path / "one") in caught.value.hint
-
-
 # ---- Task Master ----
 
 
@@ -364,13 +311,6 @@ def test_stories_of_a_prd_are_done_in_the_order_of_their_priorities(tmp_path: Pa
     assert (last.priority, last.after) == (1, ("ralph/hull/US-002",))
     assert found["ralph/hull/US-004"].after == ("ralph/hull/US-002",)
     assert first.verify == "make test && make lint"
-
-
-def test_stories_that_name_their_dependencies_wait_for_those_only(tmp_path: Path) -> None:
-    path = tree(
-        tmp_path / "prd.json", {"userStories": [story("a", 1), story("b", 2), story("c", 3, dependencies=["a"])]}
-    )
-    assert [(one.origin_id, one.after) for one in read(path)] == [("a", ()), ("b", ()), ("c", ("a",))]
 
 
 # ---- ralph-orchestrator ----
@@ -470,52 +410,7 @@ def test_a_damaged_line_refuses_the_whole_list_and_is_named(tmp_path: Path, line
     assert "ralf import" in caught.value.hint
 
 
-def test_what_is_not_there_or_no_file_is_an_error_that_names_it(tmp_path: Path) -> None:
-    with pytest.raises(NotFound):
-        read(tmp_path / "nothing")
-    with pytest.raises(NotFound):
-        read(tmp_path)
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(Damaged):
-        read(tmp_path / "pipe")
-    (tmp_path / "link").symlink_to("pipe")
-    with pytest.raises(Damaged):
-        read(tmp_path / "link")
-
-
 # ---- bounds ----
-
-
-def test_more_tasks_files_or_dependencies_than_are_taken_at_once_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(task_lists, "MAX_TASKS", 2)
-    path = lines(tmp_path / "x.jsonl", *(issue(f"bd-{n}") for n in range(3)))
-    with pytest.raises(UsageError, match="more than 2 tasks"):
-        read(path)
-    monkeypatch.undo()
-    monkeypatch.setattr(task_lists, "MAX_EDGES", 2)
-    path = lines(tmp_path / "x.jsonl", issue("bd-1", dependencies=[edge("", f"bd-{n}") for n in range(5)]))
-    with pytest.raises(UsageError, match="or 2 dependencies"):
-        read(path)
-    monkeypatch.setattr(task_lists, "MAX_FILES", 2)
-    for number in range(4):
-        claude_task(tmp_path / "list", number, "x")
-    with pytest.raises((Damaged, NotFound, UsageError)):
-        read(tmp_path / "list")
-
-
-def test_long_titles_texts_and_tags_are_cut_and_that_is_said(tmp_path: Path) -> None:
-    path = lines(
-        tmp_path / "x.jsonl",
-        issue("bd-1", title="t" * 1_000, labels=[f"l{n}" for n in range(99)]),
-        issue("bd-2", description="x" * 200_000),
-    )
-    found = read_lists(path)
-    assert (len(found.tasks[0].title), len(found.tasks[0].tags)) == (300, 50)
-    assert found.tasks[0].text == "t" * 1_000  # nothing of it is lost
-    assert len(found.tasks[1].text) == 100_000
-    assert ["bd-1" in note for note in found.notes] == [True, False]
 
 
 _JSON = st.recursive(

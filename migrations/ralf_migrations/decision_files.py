@@ -15,7 +15,7 @@ from ralf.text.patterns import regex
 from ralf.transcripts.events import Event
 from ralf.transcripts.notes import session_of
 from ralf_integrations.blackbox5.runs import markdown, registry
-from ralf_integrations.blackbox5.runs.decisions import KEPT, WrittenDecision, decisions_in, lines_within
+from ralf_integrations.blackbox5.runs.decisions import WrittenDecision, decisions_in, lines_within
 from ralf_integrations.blackbox5.runs.folder import task_id, time_of
 from ralf_integrations.blackbox5.runs.markdown import plain
 from ralf_integrations.blackbox5.runs.registry import Registry
@@ -39,14 +39,17 @@ def read_markdown(source: Source) -> Reading:
     route, rule = reading.route_of_run(source.path.parent)
     if rule != reading.BY_TASK and (task := reading.task_in("\n".join(source.lines[:12]))):
         route, rule = reading.route_of_task(task)
-    in_its_run = source.path.name.upper() == "DECISIONS.MD"
-    session = session_of(source.path.parent, source.project.root) if in_its_run else source.session()
     when = time_of("\n".join(source.lines[: found[0].first_line]))
     title = f"Decisions of {source.path.parent.name}"
+    session = _session(source, of_a_run=source.path.name.upper() == "DECISIONS.MD")
     events = [source.decision(one, session, when, title=title) for one in found]
     events += _between(source, found)
     parts = (Part(route, source.notes(events, "decisions-md")),)
     return Reading("imported", "DECISIONS.md", parts, rule, len(found), len(events))
+
+
+def _session(source: Source, *, of_a_run: bool) -> str:
+    return session_of(source.path.parent, source.project.root) if of_a_run else source.session()
 
 
 def _between(source: Source, found: Sequence[WrittenDecision]) -> Iterator[Event]:
@@ -99,8 +102,7 @@ def read_registry(source: Source) -> Reading:
         for route, event in _of_project(source, found):
             by_route.setdefault(route, []).append(event)
     else:
-        in_its_run = source.path.name.startswith("decision_registry.")
-        session = session_of(source.path.parent, source.project.root) if in_its_run else source.session()
+        session = _session(source, of_a_run=source.path.name.startswith("decision_registry."))
         told = zip(found.decisions, found.words, strict=True)
         by_route[of_run()] = [source.decision(one, session, text=words, aside=True) for one, words in told]
     unread = [(first, last, source.excerpt(first, last)) for first, last, _ in found.broken]
@@ -136,17 +138,16 @@ def _head(source: Source, found: Registry, events: Sequence[Event]) -> Event:
 def _of_project(source: Source, found: Registry) -> Iterator[tuple[tuple[str, str], Event]]:
     """Each entry with its route: as a decision, or, where it tells what another one tells, in its words alone."""
     path_of, told_in, route_of = cache(partial(_followed, source.path)), cache(_by_title), cache(reading.route_of_run)
-    again = _told_again(found)
+    again = _told_again(found.decisions)
     for number, one in enumerate(found.decisions):
         file, run = (str(one.fields.get(key, "") or "") for key in ("source_file", "source_run"))
         path = path_of(file or run)
         gone = Path("/", *(part for part in Path(run or Path(file).parent).parts if part not in ("/", "..")))
         route = route_of(path.parent if path is not None else gone)
         if number in again:
-            note = source.note(
-                _words_of(one), one.first_line, timestamp=time_of(one.timestamp), file_sha256=source.sha256, aside=True
-            )
-            yield route, note
+            stamp = time_of(one.timestamp)
+            words = _words_of(one)
+            yield route, source.note(words, one.first_line, timestamp=stamp, file_sha256=source.sha256, aside=True)
             continue
         others = [found.decisions[other] for other, first in again.items() if first == number]
         whole = one
@@ -165,11 +166,8 @@ def _of_project(source: Source, found: Registry) -> Iterator[tuple[tuple[str, st
             )
         event = source.decision(whole, source.session(), text=_words_of(one), aside=True)
         labels = [f"{source.session()}#{other.label}: {plain(other.title)}" for other in others]
-        if labels:
-            event = replace(
-                event, input={**event.input, "decision": {**event.input["decision"], "further_labels": labels}}
-            )
-        yield route, event
+        tree = {**event.input["decision"], **({"further_labels": labels} if labels else {})}
+        yield route, replace(event, input={**event.input, "decision": tree})
 
 
 def _words_of(one: WrittenDecision) -> str:
@@ -180,33 +178,25 @@ def _words_of(one: WrittenDecision) -> str:
     return "\n\n".join(text for text in told if text)
 
 
-def _told_again(found: Registry) -> dict[int, int]:
-    """The entries that tell what another one tells, each with that one: of the same document, one called `Decision 3:
-    Title`, the other `Title`, and nothing else of them differs but what one of them does not say.
+def _told_again(decisions: Sequence[WrittenDecision]) -> dict[int, int]:
+    """The entries that tell what another one of the same document tells, each with that one: one is called `Decision 3:
+    Title`, the other `Title`, and one's reason is the beginning of the other's.
     """
     by_title: dict[tuple[str, str], list[int]] = {}
-    for number, one in enumerate(found.decisions):
+    for number, one in enumerate(decisions):
         key = str(one.fields.get("source_file", "") or one.fields.get("source_run", "")), _key(one.title)
         by_title.setdefault(key, []).append(number)
     made = {}
     for numbers in by_title.values():
-        bare = [number for number in numbers if not _NUMBERED.match(plain(found.decisions[number].title))]
+        bare = [number for number in numbers if not _NUMBERED.match(plain(decisions[number].title))]
         numbered = [number for number in numbers if number not in bare]
-        if len(bare) == len(numbered) == 1 and _agree(found.decisions[bare[0]], found.decisions[numbered[0]]):
-            made[numbered[0]] = bare[0]
+        if len(bare) == len(numbered) == 1:
+            one, other = decisions[bare[0]], decisions[numbered[0]]
+            shorter, longer = sorted((" ".join(each.rationale.split()) for each in (one, other)), key=len)
+            is_cut = len(shorter) >= _CUT // 2 and longer.startswith(shorter)
+            if one.status == other.status and (is_cut or shorter in ("", longer)):
+                made[numbered[0]] = bare[0]
     return made
-
-
-def _agree(one: WrittenDecision, other: WrittenDecision) -> bool:
-    """Whether nothing that two entries say is against the other; when they were extracted, on one day, is nothing."""
-    shorter, longer = sorted((" ".join(text.split()) for text in (one.rationale, other.rationale)), key=len)
-    return (
-        one.text == other.text
-        and (shorter in ("", longer) or (len(shorter) >= _CUT // 2 and longer.startswith(shorter)))
-        and (not one.alternatives or not other.alternatives or one.alternatives == other.alternatives)
-        and (one.status, one.timestamp[:10]) == (other.status, other.timestamp[:10])
-        and all(one.fields.get(name) == other.fields.get(name) for name in KEPT)
-    )
 
 
 def _followed(registry_path: Path, named: str) -> Path | None:

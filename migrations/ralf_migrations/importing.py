@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +46,7 @@ class Origin:
 
     place: str
     find: Callable[[Tree, bool], list[Path]]
-    read: Callable[[Project, Path], tuple[Source | None, Reading]]
+    read: Callable[[Project, Path], Reading]
     order: Callable[[Path], Any]
     kind: Kind | None = None
 
@@ -55,14 +54,11 @@ class Origin:
 def _of_files(
     kind: Kind, read: Callable[[Source], Reading], order: Callable[[Path], Any] = lambda path: path
 ) -> Origin:
-    def read_one(project: Project, path: Path) -> tuple[Source | None, Reading]:
+    def read_one(project: Project, path: Path) -> Reading:
         source = opened(project, path)
-        return source, read(source)
+        return replace(read(source), sha256=source.sha256, size=source.size)
 
-    def find(tree: Tree, named: bool) -> list[Path]:
-        return reading.find_files(tree, kind, named=named)
-
-    return Origin(kind.names[0], find, read_one, order, kind)
+    return Origin(kind.names[0], lambda tree, named: reading.find_files(tree, kind, named=named), read_one, order, kind)
 
 
 SOURCES = {
@@ -78,66 +74,25 @@ SOURCES = {
 """Sources of history by name, in the order in which they are taken."""
 
 
-# ---- reports ----
-
-
-@dataclass(frozen=True, slots=True)
-class FileReport:
-    """What became of one file, or of one run folder. What is not in `left` is in fields of its routes, or kept in its
-    words.
-
-    path     relative to the project where it lies in it
-    shape    what it was recognised as
-    routes   where it went, `rule` why there
-    decisions, notes  how many it holds of each; notes: pieces of text that are kept
-    why      of a file that was not imported
-    left     what of it was not taken, each with why
-    written  checkpoints that this call has written, None in a dry run
-    """
-
-    path: str
-    outcome: Outcome
-    source: str = ""
-    shape: str = ""
-    sha256: str = ""
-    size: int = 0
-    routes: tuple[str, ...] = ()
-    rule: str = ""
-    decisions: int = 0
-    notes: int = 0
-    why: str = ""
-    left: tuple[str, ...] = ()
-    written: int | None = None
-
-    @property
-    def became(self) -> str:
-        """What became of it, in a few words."""
-        if self.outcome != "imported":
-            return f"{self.outcome}: {self.why}"
-        if self.written is None:
-            return f"would be taken, by {self.rule}"
-        return _count(self.written, "checkpoint") if self.written else "nothing new"
-
-
 @dataclass(frozen=True, slots=True)
 class Report:
     """What an import came to.
 
-    files     every file and session that was looked at, by source and path
+    files     every file and session that was looked at, by path
     tasks     what came of task lists, a report for each place where some were
     backups   copies that were passed over, their paths
     looked    where it looked, and for what, a line each
     warnings  what the reader should know
     """
 
-    files: tuple[FileReport, ...] = ()
+    files: tuple[Reading, ...] = ()
     tasks: tuple[ImportReport, ...] = ()
     backups: tuple[str, ...] = ()
     looked: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     dry_run: bool = False
 
-    def those(self, outcome: Outcome) -> tuple[FileReport, ...]:
+    def those(self, outcome: Outcome) -> tuple[Reading, ...]:
         """The files with this outcome."""
         return tuple(one for one in self.files if one.outcome == outcome)
 
@@ -168,29 +123,33 @@ class Report:
         if not (self.files or self.tasks):
             return ["nothing to import was found; looked for:", *(f"  {line}" for line in self.looked)]
         shown = (one for one in self.files if one.outcome != "nothing")
-        told = [f"{one.path} → {', '.join(one.routes) or '-'}: {one.became}" for one in shown]
+        told = [f"{one.path} → {', '.join(one.routes) or '-'}: {_became(one)}" for one in shown]
         told += [line for tasks in self.tasks for line in tasks.lines()]
         told += [f"warning: {one}" for one in self.warnings]
         taken = f"{_count(len(self.files), 'file')}: {len(self.those('imported')):,} {'would be ' * self.dry_run}taken"
         parts = [
             *(taken, f"{len(self.those('nothing')):,} with nothing written", f"{len(self.those('left')):,} left out"),
             *(f"{len(self.those('unreadable')):,} unreadable", f"{_count(len(self.backups), 'backup')} passed over"),
-            *(
-                _count(self.decisions, "decision"),
-                *([] if self.dry_run else [f"{_count(self.written, 'checkpoint')} written"]),
-            ),
+            _count(self.decisions, "decision"),
+            *([] if self.dry_run else [f"{_count(self.written, 'checkpoint')} written"]),
         ]
         return [*told, ", ".join(parts)] if self.files else told
 
     def tree(self) -> dict[str, Any]:
         """All of it as plain values, for JSON."""
         names = ("decisions", "written", "routes", "backups", "looked", "warnings", "dry_run")
-        files = [{name: getattr(one, name) for name in FileReport.__slots__} for one in self.files]
-        return {
-            "files": files,
-            "tasks": [one.tree() for one in self.tasks],
-            **{name: getattr(self, name) for name in names},
-        }
+        files = [{name: getattr(one, name) for name in Reading.__slots__ if name != "parts"} for one in self.files]
+        told = {name: getattr(self, name) for name in names}
+        return {"files": files, "tasks": [one.tree() for one in self.tasks], **told}
+
+
+def _became(one: Reading) -> str:
+    """What became of a file, in a few words."""
+    if one.outcome != "imported":
+        return f"{one.outcome}: {one.why}"
+    if one.written is None:
+        return f"would be taken, by {one.rule}"
+    return _count(one.written, "checkpoint") if one.written else "nothing new"
 
 
 def _count(count: int, noun: str) -> str:
@@ -255,7 +214,7 @@ class _Call:
         self._named = named
         self._progress: Progress = progress or (lambda done, count, name: None)
         self._empty: dict[str, list[Transcript]] = {}  # by route, runs that wrote nothing, oldest first
-        self._files: list[FileReport] = []
+        self._files: list[Reading] = []
         self._tasks: list[ImportReport] = []
         self._backups: set[Path] = set()
         self._looked: list[str] = []
@@ -272,8 +231,6 @@ class _Call:
             tuple(dict.fromkeys(self._warnings)),
             self._dry_run,
         )
-
-    # ---- history ----
 
     def take_history(self, base: Path, names: Sequence[str]) -> None:
         """Take what lies below a folder, or a file, of these sources. Among all of them a run's own documents go with
@@ -294,42 +251,32 @@ class _Call:
         self._backups |= {
             one for one in tree.backups if one.is_dir() or any(stem in one.name.lower() for stem in stems)
         }
-        for path in tree.unreadable:
-            why = "cannot be looked into"
-            self._files.append(FileReport(name_of(self._project, path), "unreadable", why=why))
+        self._files += [
+            Reading("unreadable", path=name_of(self._project, path), why="cannot be looked into")
+            for path in tree.unreadable
+        ]
         for number, (name, path) in enumerate(wanted):
             self._progress(number, len(wanted), name_of(self._project, path))
-            self._take(name, path)
+            self._files.append(replace(self._taken(name, path), path=name_of(self._project, path), source=name))
         self._count_runs(list(self._empty))
         self._progress(len(wanted), len(wanted), "")
 
-    def _take(self, source: str, path: Path) -> None:
-        """Read one file, and write what it comes to."""
-        made = FileReport(name_of(self._project, path), "unreadable", source)
+    def _taken(self, source: str, path: Path) -> Reading:
+        """What one file comes to, which is written."""
         if path.is_symlink():
-            why = "a link: what it leads to is taken where it lies"
-            self._files.append(replace(made, outcome="left", why=why))
-            return
+            return Reading("left", why="a link: what it leads to is taken where it lies")
         try:
-            file, found = SOURCES[source].read(self._project, path)
+            found = SOURCES[source].read(self._project, path)
         except Unreadable as error:
-            self._files.append(replace(made, why=str(error)))
-            return
+            return Reading("unreadable", why=str(error))
         parts = [(known(self._project, part.route) or part.route, part.transcript) for part in found.parts]
-        copied = ("outcome", "shape", "rule", "decisions", "notes", "why", "left")
-        made = replace(
-            made,
-            **{name: getattr(found, name) for name in copied},
-            sha256=file.sha256 if file is not None else found.sha256,
-            size=file.size if file is not None else found.size,
-            routes=tuple(dict.fromkeys(route for route, _ in parts)),
-        )
-        if not self._dry_run:
-            try:
-                made = replace(made, written=sum(self._write(route, transcript) for route, transcript in parts))
-            except Damaged as error:  # a route's own files are: the other routes are taken
-                made = replace(made, outcome="unreadable", why=str(error), written=0)
-        self._files.append(made)
+        found = replace(found, parts=(), routes=tuple(dict.fromkeys(route for route, _ in parts)))
+        if self._dry_run:
+            return found
+        try:
+            return replace(found, written=sum(self._write(route, transcript) for route, transcript in parts))
+        except Damaged as error:  # a route's own files are: the other routes are taken
+            return replace(found, outcome="unreadable", why=str(error), written=0)
 
     def _write(self, route: str, transcript: Transcript) -> int:
         """Write a transcript's checkpoints; how many there were. A run without a word only counts, and waits for that
@@ -348,15 +295,12 @@ class _Call:
             if runs := self._empty.pop(route, None):
                 self._warnings += record_runs(route, runs, root=self._project.root)
 
-    # ---- task lists ----
-
     def take_tasks(self, base: Path, *, is_asked: bool) -> None:
         """Take the task lists of a folder, or one; a folder need not hold any."""
         where = f", below {base}" if base.is_dir() else ""
         self._looked.append(f"{TASKS}: {', '.join(task_lists.PLACES) if where else base}{where}")
-        is_known = not where and any(
-            origin.kind is not None and origin.kind.is_one(base) for origin in SOURCES.values()
-        )
+        kinds = [origin.kind for origin in SOURCES.values() if origin.kind is not None]
+        is_known = not where and any(kind.is_one(base) for kind in kinds)
         if not is_asked and (is_known or (where and not self._named and not task_lists.lists_of(base))):
             return
         try:
@@ -365,32 +309,27 @@ class _Call:
             if is_asked:
                 raise
 
-    # ---- sessions of clients ----
-
     def take_sessions(self, client: str | None, since: datetime | None) -> None:
         """Take a client's sessions of the project, or those of all, of which something is in no route yet."""
         from ralf_integrations import existing
 
         self._looked.append(f"sessions: where {client or ', '.join(client_names())} keep those of {self._project.root}")
         found = [one for one in existing.found(self._project, client) if _is_since(one.path, since)]
-        made = [
-            FileReport(
-                str(one.path), "imported", one.client, "session", size=one.size, routes=(one.route,), rule=one.rule
-            )
-            for one in found
-        ]
-        if self._dry_run:
-            self._files += made
-            return
-        told = partial(self._told_session, len(found), found)
-        for entry, taken in zip(made, existing.take(self._project, found, progress=told), strict=True):
-            if taken.report is None:
-                self._files.append(replace(entry, outcome="unreadable", why=taken.problem, written=0))
-            else:
-                self._files.append(replace(entry, written=len(taken.report.checkpoints)))
 
-    def _told_session(self, count: int, found: Sequence[Existing], one: Existing, done: int, whole: int) -> None:
-        self._progress(found.index(one), count, one.path.name)
+        def told(one: Existing, done: int, whole: int) -> None:
+            self._progress(found.index(one), len(found), one.path.name)
+
+        taken = [None] * len(found) if self._dry_run else existing.take(self._project, found, progress=told)
+        for one, came in zip(found, taken, strict=True):
+            entry = Reading(
+                *("imported", "session"), rule=one.rule, size=one.size, path=str(one.path), source=one.client
+            )
+            entry = replace(entry, routes=(one.route,))
+            if came is not None and came.report is None:
+                entry = replace(entry, outcome="unreadable", why=came.problem, written=0)
+            elif came is not None and came.report is not None:
+                entry = replace(entry, written=len(came.report.checkpoints))
+            self._files.append(entry)
 
 
 def _is_since(path: Path, since: datetime | None) -> bool:

@@ -194,7 +194,8 @@ def _read_plain(source: Source, lines: Sequence[Line], fences: Sequence[Fence]) 
 
 def _state_in(heading: str) -> str:
     """The part of the state that stands below a heading, remarks aside; "" for none."""
-    return next((name for name in _STATE if plain(heading).startswith(name)), "")
+    bare = plain(heading).casefold()
+    return next((name for name in _STATE if bare.startswith(name.casefold())), "")
 
 
 def _queue(top: Section, sections: Sequence[Section]) -> Iterator[dict[str, Any]]:

@@ -170,16 +170,22 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a file comes to. What of it goes into no field of a route is kept in its words, and found by search.
+    """What a file, or a folder, comes to. What of it goes into no field of a route is kept in its words, and found by
+    search.
 
     outcome  imported where there are parts, or why there are none
+    shape    what it was recognised as
     rule     why its routes are those
+    decisions, notes  how many it holds of each; notes: pieces of text that are kept
+    why      of a file that was not imported, or not all of it
     left     what of it was not taken, each with why
-    sha256, size  of a folder's files together; a file's are its own
+    sha256, size  of its bytes, or of a folder's files together
+    path     in the project where it lies in it; `source`: what knows it
+    written  checkpoints that were written, None in a dry run
     """
 
     outcome: Outcome
-    shape: str
+    shape: str = ""
     parts: tuple[Part, ...] = ()
     rule: str = ""
     decisions: int = 0
@@ -188,6 +194,10 @@ class Reading:
     left: tuple[str, ...] = ()
     sha256: str = ""
     size: int = 0
+    path: str = ""
+    source: str = ""
+    routes: tuple[str, ...] = ()
+    written: int | None = None
 
 
 class Unreadable(Exception):

@@ -18,7 +18,7 @@ from ralf.transcripts.notes import Notes
 from ralf_integrations.blackbox5.runs import runfolder
 from ralf_integrations.blackbox5.runs.folder import RECORDS, RunFolder
 from ralf_migrations import reading
-from ralf_migrations.reading import Part, Reading, Source, Tree, Unreadable, beginning
+from ralf_migrations.reading import Part, Reading, Tree, Unreadable, beginning
 
 _NAME = regex(r"run-(?P<number>\d)?.+")
 _HOLDS_RUNS = (".autonomous", ".git", "runs")
@@ -58,7 +58,7 @@ def order(path: Path) -> tuple[str, str]:
     return RunFolder(path).started or next(told, ""), path.as_posix()
 
 
-def read(project: Project, path: Path) -> tuple[Source | None, Reading]:
+def read(project: Project, path: Path) -> Reading:
     """What a run folder comes to; nothing where nobody wrote anything into it."""
     run = RunFolder(path)
     try:
@@ -78,7 +78,7 @@ def read(project: Project, path: Path) -> tuple[Source | None, Reading]:
     brought = Notes(path, notes.session, events, format=notes.format, origin="import", attempt=notes.attempt)
     brought.agent_type, brought.skipped = notes.agent_type, notes.skipped
     whole = "\n".join(f"{name} {digests[name]}" for name in sorted(digests)).encode("utf-8", "replace")
-    return None, Reading(
+    return Reading(
         "imported" if events else "nothing",
         "run folder",
         (Part(route, brought),) if events or notes.attempt is not None else (),

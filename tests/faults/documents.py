@@ -47,7 +47,7 @@ def document(world: World, rng: random.Random, data: bytes) -> None:
             _take_over(world, PLACES[place], base)
         else:
             for found in source.find(Tree(base, world.store), True):
-                _, reading = source.read(world.project, found)
+                reading = source.read(world.project, found)
                 for part in reading.parts:
                     for event in part.transcript.events():
                         json.dumps([event.text, dict(event.input)], default=str).encode()
