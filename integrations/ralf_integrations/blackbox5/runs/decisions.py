@@ -7,7 +7,7 @@ Of these forms the first one that a document uses counts:
   bullet, else the title.
 * Items with a label: `**D-009: Title**`, `- D-006: text`.
 * Rows of a table with a column for the decision. One that sums up sections gives these their labels.
-* Sections, or items, below a heading that speaks of decisions.
+* Items below a heading that speaks of decisions.
 
 Text in fences and comments, placeholders of templates and what the loop writes itself are no decisions.
 """
@@ -70,15 +70,12 @@ _STATUSES = {
     "superseded": r"\b(?:supersed\w*|deprecated|replaced|obsolete|downgraded)\b",
     "dropped": r"\b(?:rejected|declined|dropped|withdrawn|abandoned|cancell?ed)\b",
 }
-_NAMELESS = re.compile(
-    r"(?:(?:the|final|meta|key|cycle|main)[ -])?decisions?(?: made| log)?$|decisions?\b.*\b(?:task|run)-", re.IGNORECASE
-)
 
 
 def statement_of(written: WrittenDecision) -> str:
     """What was decided, on one line: the title and the choice, each where the other does not say it already."""
     title, text = plain(written.title), plain(written.text)
-    if not text or not title or _NAMELESS.match(title):
+    if not text or not title:
         return text or title
     if title.casefold() in text.casefold():
         return text
@@ -136,7 +133,6 @@ _LABELLED_ITEM = re.compile(
     rf"(?P<mark>[-*+•]\s+|\d{{1,3}}[.)]\s+)?(?P<bold>\*\*)?\[?(?P<label>{_ID}|Decision\s*#?\d{{1,3}})\]?(?:\*\*)?"
     r"\s*[:—\u2013]\s*(?:\*\*)?\s*(?P<title>\S.*)$"
 )
-_BOLD_LINE = re.compile(r"\*\*([^*]+)\*\*:?\s*$")
 _COLUMNS = {
     "label": r"#|no\.?|nr\.?|id|decision id|decision #",
     "title": r"decisions?|title|topic|what|decision made|decision point",
@@ -159,7 +155,6 @@ _SHOWS = re.compile(  # a heading below which it stands how a decision is writte
     r"|how to (?:write|record|document|read|use)\b",
     re.IGNORECASE,
 )
-_LISTS = re.compile(r"(?:[\w-]+ ){0,2}decisions(?: \w+)?\W*$", re.IGNORECASE)  # a heading above decisions, itself none
 
 
 def decisions_in(text: str, *, mixed: bool = False) -> list[WrittenDecision]:
@@ -178,9 +173,7 @@ def decisions_in(text: str, *, mixed: bool = False) -> list[WrittenDecision]:
         return found
     undecided = {line.number for one in sections if (_title_of(one) or ("", ""))[0] for line in one.lines}
     left = [line for line in lines if line.number not in undecided]  # a list in one that is none lists its options
-    return _below_headings(sections, counted=False) or _in_bullets(left, mixed=mixed) or (
-        [] if mixed else _below_headings(sections, counted=True)
-    )  # fmt: skip
+    return _in_bullets(left, mixed=mixed)
 
 
 def _speaks(heading: str) -> bool:
@@ -208,20 +201,6 @@ def _in_sections(sections: Sequence[Section], *, mixed: bool) -> list[WrittenDec
     return list(filter(None, made))
 
 
-def _below_headings(sections: Sequence[Section], *, counted: bool) -> list[WrittenDecision]:
-    """The parts below a heading that speaks of decisions, or those with a number in their heading."""
-    made = []
-    for section in sections:
-        above = section.under[-1] if section.under and (len(section.under) > 1 or section.level > 2) else ""
-        if counted and section.level > 1 and _COUNTED.match(plain(section.heading)):
-            made.append(_of_section(section, "", plain(section.heading), section.own))
-        elif (
-            not counted and _speaks(above) and not key_of(section.heading) and not _LISTS.match(plain(section.heading))
-        ):
-            made.append(_of_section(section, "", section.heading, section.lines))
-    return list(filter(None, made))
-
-
 def _title_of(section: Section) -> tuple[str, str] | None:
     """The label and title of a heading that calls itself a decision; None for any other."""
     heading = re.sub(r"^[^\w\[]+", "", plain(section.heading))
@@ -246,8 +225,7 @@ def _of_section(section: Section, label: str, title: str, lines: Sequence[Line])
     if not label and (counted := _COUNTED.match(title)):
         label, title = counted["label"], counted["title"]
     place = section.first, section._replace(lines=tuple(lines)).last
-    made = _decision_of(title.replace("~~", ""), label, lines, place)
-    return replace(made, status=made.status or "withdrawn") if made and section.heading.startswith("~~") else made
+    return _decision_of(title, label, lines, place)
 
 
 def _in_items(lines: Sequence[Line]) -> list[WrittenDecision]:
@@ -343,14 +321,12 @@ def _labelled_by_tables(made: list[WrittenDecision], tables: Sequence[Sequence[L
 
 
 def _in_bullets(lines: Sequence[Line], *, mixed: bool) -> list[WrittenDecision]:
-    """The items below headings, or bold lines, that speak of decisions; below the title, too, unless `mixed`."""
+    """The items below headings that speak of decisions; below the title, too, unless `mixed`."""
     made = []
-    below = in_bold = False
+    below = False
     for place, line in enumerate(lines):
         if line.level:
-            below, in_bold = (line.level > 1 or not mixed) and _speaks(line.heading), False
-        elif not line.fence and (bold := _BOLD_LINE.match(line.text)) and (in_bold or not below):
-            below = in_bold = _speaks(bold[1])
+            below = (line.level > 1 or not mixed) and _speaks(line.heading)
         found = None if line.fence or not below or line.indent else ITEM.match(line.text)
         if found is None or _is_metadata(found["text"]):
             continue
@@ -387,7 +363,6 @@ _PLACEHOLDER = re.compile(
     r"|\[[^\]]*\]|\{[^}]*\}+|<[^>]*>",
     re.IGNORECASE,
 )
-_ASKS = re.compile(r"(?:what|why|how|which|who|when|where)\b[^.?\n]*\?\W*$", re.IGNORECASE)
 _UNDECIDED = re.compile(r"\W*(?:pending|open|proposed|undecided|tbd|to be decided|needed|under \w+)\b", re.IGNORECASE)
 _TAKEN_UP = ("rationale", "alternative", "why not", "status", "timestamp", "id", "title")
 _OF_THE_LOOP = re.compile(r"Based on BB5 state analysis|beginning work", re.IGNORECASE)
@@ -422,9 +397,9 @@ def _decision_of(title: str, label: str, lines: Sequence[Line], place: tuple[int
     alternatives = (*rejected(options, taken, all_others=all_others), *single)
     others = [field for field in fields if field is not said and field.key not in _TAKEN_UP and field.value]
     rest = {field.name: field.value for field in others if field.key != "options" or not alternatives}
-    is_empty = bool(_ASKS.match(plain(text))) or _says_nothing(lead, fields)
+    is_empty = _says_nothing(lead, fields)
     title = "" if _is_placeholder(title or first["title"]) else plain(title or first["title"])
-    text, rationale = ("" if _is_placeholder(one) or _ASKS.match(plain(one)) else one for one in (text, rationale))
+    text, rationale = ("" if _is_placeholder(one) else one for one in (text, rationale))
     if not (title or text) or (not text and ((not rationale and is_empty) or _UNDECIDED.match(plain(first["status"])))):
         return None
     return WrittenDecision(

@@ -21,14 +21,13 @@ if TYPE_CHECKING:
 ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+(?:\[(?P<box>[ xX~>/])\](?!\()\s*)?(?P<text>\S.*)$")
 """An item of a list: a bullet or a number, a box that may be ticked, and its words."""
 
-_UNDERLINED = re.compile(r"^(\s*(?:[-*+]\s+|\d{1,3}[.)]\s+)?)__(?=[A-Z\d])([^_\n]{1,120})__(?!\w)")
 _COMMENT = re.compile(r"<!--(?:(?!<!--).)*?-->")
 
 
 class Line(NamedTuple):
     """One line; `number` counts from 1.
 
-    text   as written, without comments; `__Name__` at its beginning is `**Name**`
+    text   as written, without comments
     fence  the number of the first line of the fence that it belongs to, whose marks included; 0 for none
     level  of a heading, else 0; `heading`: its words
     rule   whether it is a thematic break
@@ -111,7 +110,6 @@ def lines_of(text: str) -> Sequence[Line]:
 
 def _tidied(line: Line) -> Line:
     text = (_COMMENT.sub("", line.text) if "<!--" in line.text else line.text).rstrip()
-    text = _UNDERLINED.sub(r"\1**\2**", text, count=1) if "__" in text else text
     return line if text == line.text else line._replace(text=text)
 
 
@@ -237,7 +235,6 @@ _KNOWN = [(key, re.compile(rf"(?:{names})$", re.IGNORECASE)) for key, names in _
 _MAIN = ("decision", "rationale", "options", "alternative", "why not", "reversibility")
 """Names that count in bold also below a heading that is a field itself."""
 _AROUND = re.compile(r"^[\W\d_]+|[\W_]+$")
-_REMARK = re.compile(r"\s*\([^)]*\)\s*$")  # in parentheses, at a name's end
 _LONGEST_NAME = 200
 
 Form = Literal["heading", "bold", "bullet", "plain"]
@@ -268,7 +265,7 @@ class Field:
 
 def key_of(name: str) -> str:
     """What a name stands for: decision, rationale, context, options …; "" for one that is not known."""
-    bare = _AROUND.sub("", _REMARK.sub("", name)).strip() if len(name) <= _LONGEST_NAME else ""
+    bare = _AROUND.sub("", name).strip() if len(name) <= _LONGEST_NAME else ""
     return next((key for key, known in _KNOWN if known.match(bare)), "")
 
 

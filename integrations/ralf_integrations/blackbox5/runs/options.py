@@ -17,7 +17,6 @@ _NAMED = re.compile(
     r"\s*\**\s*(.*)$",
     re.I,
 )
-_BOLD_LINE = re.compile(r"\*\*(?!\s)[^*]+\*\*:?\s*(?:\(.*\)|[-\u2013—:].*)?$")
 _VERDICT = re.compile(  # behind a mark, or in brackets: else the word is a part of the option
     r"(?<![\s:→>,.\u2013—-])(?=[\s,.]*+[:→>(\u2013—\[*✅✓✔❌✗-])[\s:→>,.\u2013—✅✓✔❌✗-]*+(?:[(\[*]{1,4}+\s*+)?"
     rf"(?<=[:→>(\u2013—\[*✅✓✔❌✗\s-])\b(?:(?P<no>{NO})|(?P<yes>{_YES}))\b\s*[)\]*]*(?P<why>.*)$",
@@ -64,7 +63,6 @@ class _Row(NamedTuple):
     mark: str | None
     words: str
     named: re.Match[str] | None
-    bold: bool
     note: re.Match[str] | None
 
 
@@ -97,16 +95,13 @@ def _row(line: Line) -> _Row:
     item = _ITEM.match(text)
     words = item[3] if item else line.heading or text.strip()
     indent = len(item[1]) if item else line.indent
-    bold = item is None and indent == 0 and bool(_BOLD_LINE.match(words) or line.level)
-    return _Row(indent, (item[2] or "") if item else None, words, _NAMED.match(words), bold, _NOTE.match(words))
+    return _Row(indent, (item[2] or "") if item else None, words, _NAMED.match(words), _NOTE.match(words))
 
 
 def _beginnings(rows: Sequence[_Row]) -> Callable[[_Row], bool]:
-    """Which rows begin an option: those that are called one, else bold lines, else the outermost items."""
+    """Which rows begin an option: those that are called one, else the outermost items."""
     if any(row.named for row in rows):
         return lambda row: row.named is not None
-    if rows and rows[0].bold and not rows[0].note:
-        return lambda row: row.bold and not row.note
     outermost = min((row.indent for row in rows if row.mark is not None and not row.note), default=0)
     return lambda row: row.mark is not None and not row.note and row.indent == outermost
 
