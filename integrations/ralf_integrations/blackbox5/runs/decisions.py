@@ -133,6 +133,7 @@ _LABELLED_ITEM = re.compile(
     rf"(?P<mark>[-*+•]\s+|\d{{1,3}}[.)]\s+)?(?P<bold>\*\*)?\[?(?P<label>{_ID}|Decision\s*#?\d{{1,3}})\]?(?:\*\*)?"
     r"\s*[:—\u2013]\s*(?:\*\*)?\s*(?P<title>\S.*)$"
 )
+_BOLD_LINE = re.compile(r"\*\*([^*]+)\*\*:?\s*$")
 _COLUMNS = {
     "label": r"#|no\.?|nr\.?|id|decision id|decision #",
     "title": r"decisions?|title|topic|what|decision made|decision point",
@@ -321,12 +322,14 @@ def _labelled_by_tables(made: list[WrittenDecision], tables: Sequence[Sequence[L
 
 
 def _in_bullets(lines: Sequence[Line], *, mixed: bool) -> list[WrittenDecision]:
-    """The items below headings that speak of decisions; below the title, too, unless `mixed`."""
+    """The items below headings, or bold lines, that speak of decisions; below the title, too, unless `mixed`."""
     made = []
-    below = False
+    below = in_bold = False
     for place, line in enumerate(lines):
         if line.level:
-            below = (line.level > 1 or not mixed) and _speaks(line.heading)
+            below, in_bold = (line.level > 1 or not mixed) and _speaks(line.heading), False
+        elif not line.fence and (bold := _BOLD_LINE.match(line.text)) and (in_bold or not below):
+            below = in_bold = _speaks(bold[1])
         found = None if line.fence or not below or line.indent else ITEM.match(line.text)
         if found is None or _is_metadata(found["text"]):
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,9 +50,10 @@ def load(text: str) -> Record:
         return Record(guarded_yaml.load(text))
     except BadYaml:
         made = Record({})
-        made.tree = _mapping(made, list(enumerate(text.split("\n"), start=1)), 0)
-        if not any(value not in (None, "", [], {}) for value in made.tree.values()):
+        tree = _value(made, list(enumerate(text.split("\n"), start=1)), 0)
+        if not isinstance(tree, dict) or not any(value not in (None, "", [], {}) for value in tree.values()):
             raise
+        made.tree = tree
         return made
 
 
@@ -63,7 +64,7 @@ def tidied(text: str) -> str:
     lines = [line.rstrip() if line.endswith(("\t", " ")) else line for line in without_control(text).split("\n")]
     bounds = [place for place, line in enumerate(lines) if _BOUND.match(line)]
     parts = [lines[first + 1 : last] for first, last in zip([-1, *bounds], [*bounds, len(lines)], strict=True)]
-    if bounds and sum(any(line.strip() and not line.lstrip().startswith("#") for line in part) for part in parts) < 2:
+    if bounds and sum(bool(_filled(list(enumerate(part)))) for part in parts) < 2:
         for place in bounds:
             lines[place] = ""
     return "\n".join(lines)
@@ -74,72 +75,71 @@ def without_control(text: str) -> str:
     return _UNSEEN.sub(" ", text.removeprefix("\ufeff"))
 
 
-def words_at(text: str, broken: Sequence[tuple[int, int, str]]) -> list[tuple[int, str]]:
-    """The lines of a text that could not be read, each part with the number of its first one."""
-    lines = text.split("\n") if broken else []
-    return [(first, "\n".join(lines[first - 1 : last])) for first, last, _ in broken]
-
-
 def items_at(text: str, key: str) -> list[tuple[int, int]]:
-    """The first and last line of each item of a list that stands below a key, of any depth."""
+    """The first and last line of each item of a list that stands below an outermost key."""
     lines = list(enumerate(tidied(text).split("\n"), start=1))
-    for place, (_, line) in enumerate(lines):
-        if (found := _KEY.match(line)) and found["key"] == key:
-            depth = len(found["indent"])
-            inner = [n for n, (_, other) in enumerate(lines) if n > place and _ends(other, depth)]
-            return [_place(item) for item in _split(lines[place + 1 : min(inner, default=len(lines))], _ITEM)]
+    for part in _split(lines, _KEY, 0):
+        found = _KEY.match(part[0][1])
+        if found and found["key"] == key:
+            filled = (_filled(item) for item in _split(part[1:], _ITEM))
+            return [(item[0][0], item[-1][0]) for item in filled]
     return []
 
 
-def _ends(line: str, depth: int) -> bool:
-    """Whether a line stands outside of a list below a key that stands at this depth."""
-    found = None if line.lstrip().startswith("#") else _KEY.match(line)
-    return found is not None and len(found["indent"]) <= depth
+def _filled(lines: _Lines) -> list[tuple[int, str]]:
+    return [(number, line) for number, line in lines if line.strip() and not line.lstrip().startswith("#")]
 
 
 def _value(made: Record, lines: _Lines, level: int) -> Any:
-    """The value that indented lines are; None, and noted, where they are nothing that can be read."""
-    filled = [(number, line) for number, line in lines if line.strip() and not line.lstrip().startswith("#")]
+    """What lines hold: as YAML, else each of their items or keys by itself, else the text of the only one."""
+    filled = _filled(lines)
     if not filled:
         return None
+    what = "no value"
     try:
-        return made.load("\n".join((f"{_UNDER}:", *(line for _, line in lines))))[_UNDER]
-    except (BadYaml, KeyError) as error:
-        if level < guarded_yaml.MAX_DEPTH and _ITEM.match(filled[0][1]):
-            counts = []
-            for (number, first), *rest in _split(lines, _ITEM):
-                noted = len(made.broken)
-                value = _value(made, [(number, first.replace("-", " ", 1)), *rest], level + 1)
-                counts += [value] if value is not None or len(made.broken) == noted else []
-            return counts
-        if level < guarded_yaml.MAX_DEPTH and _KEY.match(filled[0][1]) and len(lines) > 1:
-            return _mapping(made, lines, level)
-        said = _plain(filled[0][1]) if len(filled) == 1 else ""
-        if not said:
-            made.broken.append((filled[0][0], filled[-1][0], getattr(error, "what", "no value")))
-        return said or None
+        return made.load("\n".join((f"{_UNDER}:", *(f" {line}" for _, line in lines))))[_UNDER]
+    except BadYaml as error:
+        what = error.what
+    if level < guarded_yaml.MAX_DEPTH and _ITEM.match(filled[0][1]):
+        return list(_items(made, lines, level))
+    if level < guarded_yaml.MAX_DEPTH and _KEY.match(filled[0][1]) and len(lines) > 1:
+        return _mapping(made, lines, level)
+    said = _plain(filled[0][1]) if len(filled) == 1 else ""
+    if not said:
+        made.broken.append((filled[0][0], filled[-1][0], what))
+    return said or None
+
+
+def _items(made: Record, lines: _Lines, level: int) -> Iterator[Any]:
+    for (number, first), *rest in _split(lines, _ITEM):
+        noted = len(made.broken)
+        value = _value(made, [(number, first.replace("-", " ", 1)), *rest], level + 1)
+        if value is not None or len(made.broken) == noted:
+            yield value
 
 
 def _mapping(made: Record, lines: _Lines, level: int) -> dict[str, Any]:
     tree: dict[str, Any] = {}
-    for part in _split(lines, _KEY, -1 if level else 0):
+    for part in _split(lines, _KEY):
         found = _KEY.match(part[0][1])
         if found is None:
             continue
-        key, rest = found["key"], found["rest"].strip()
+        key, rest, depth = found["key"], found["rest"].strip(), len(found["indent"])
+        what = "no value"
+        value: Any = None
+        try:
+            value = next(iter(made.load("\n".join(line[depth:] for _, line in part)).values()))
+        except (BadYaml, StopIteration) as error:
+            what = getattr(error, "what", what)
+            if not rest or rest[0] in "|>":
+                value = _value(made, part[1:], level + 1)
+            elif _filled(part[1:]) or not (value := _plain(rest)):
+                made.broken.append((part[0][0], part[-1][0], what))
+                continue
         if key in tree:
             made.broken.append((part[0][0], part[-1][0], f"the key {key!r} twice"))
-            continue
-        depth = len(found["indent"])
-        try:
-            tree[key] = next(iter(made.load("\n".join(line[depth:] for _, line in part)).values()))
-        except (BadYaml, StopIteration) as error:
-            if not rest or rest[0] in "|>":
-                tree[key] = _value(made, part[1:], level + 1)
-            elif (said := _plain(rest)) and not any(line.strip() for _, line in part[1:]):
-                tree[key] = said
-            else:
-                made.broken.append((part[0][0], part[-1][0], getattr(error, "what", "no value")))
+        else:
+            tree[key] = value
     return tree
 
 
@@ -150,11 +150,6 @@ def _plain(text: str) -> str:
     if text.startswith(_FLOW) or (named and named["rest"].strip().startswith(_FLOW)):
         return ""
     return text[1:-1] if len(text) > 1 and text[0] in "'\"" and text[0] == text[-1] else text
-
-
-def _place(lines: _Lines) -> tuple[int, int]:
-    """The first line, and the last one that says something."""
-    return lines[0][0], next(number for number, line in reversed(lines) if line.strip() and not line.startswith("#"))
 
 
 def _split(lines: _Lines, begins: re.Pattern[str], depth: int = -1) -> list[list[tuple[int, str]]]:

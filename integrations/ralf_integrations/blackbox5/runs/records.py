@@ -107,7 +107,8 @@ def read(folder: RunFolder) -> Recorded:
             _Taken(found, record.tree, name)
             if record.broken:
                 found.problems[name] = f"line {record.broken[-1][0]}: {record.broken[-1][2]}"
-            found.unread += [(name, *words) for words in handwritten.words_at(text, record.broken)]
+            lines = text.split("\n")
+            found.unread += [(name, first, "\n".join(lines[first - 1 : last])) for first, last, _ in record.broken]
         except (guarded_yaml.BadYaml, ValueError, OSError) as error:
             found.unread += [(name, 1, text)] if text.strip() else []
             found.problems[name] = one_line(str(getattr(error, "what", "") or getattr(error, "strerror", "") or error))

@@ -19,7 +19,7 @@ from ralf.text.cleaning import clean, one_line, outside, trimmed
 from ralf.text.sentences import promised
 from ralf.transcripts.events import Event
 from ralf.transcripts.notes import Notes, note, session_of
-from ralf_integrations.blackbox5.runs import decisions, handwritten, markdown, parts as documents, records, registry
+from ralf_integrations.blackbox5.runs import decisions, markdown, parts as documents, records, registry
 from ralf_integrations.blackbox5.runs.decisions import WrittenDecision, decision_tree, lines_within
 from ralf_integrations.blackbox5.runs.folder import RunFolder, is_brought, is_run, task_id, time_of
 from ralf_integrations.blackbox5.runs.parts import Part, field_of
@@ -113,7 +113,9 @@ class _Reading:
             return registry.Registry({})
         if found.broken:
             self.problems[REGISTRY] = f"line {found.broken[-1][0]}: {found.broken[-1][2]}"
-            self.recorded.unread += [(REGISTRY, *words) for words in handwritten.words_at(text or "", found.broken)]
+            lines = (text or "").split("\n")
+            for first, last, _ in found.broken:
+                self.recorded.unread.append((REGISTRY, first, "\n".join(lines[first - 1 : last])))
         return found
 
     def _outputs(self) -> tuple[str, str]:
