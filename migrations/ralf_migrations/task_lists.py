@@ -1,4 +1,4 @@
-"""Reads the task lists of other tools; how each tool keeps its tasks is a row of `FORMATS`.
+"""Reads the task lists of other tools; how each tool keeps its tasks is a row of `task_formats`.
 
 The kind of a file is recognised by its content, and a file that is damaged anywhere is refused as a whole: half a list
 would start work too early. Work that somebody has begun there is pending here: a claim binds one store. Work that is
@@ -8,25 +8,32 @@ loop starts it.
 
 from __future__ import annotations
 
-import codecs
 import json
 import os
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ralf.errors import Damaged, NotFound, UsageError
 from ralf.storage.files import content_of, open_regular
 from ralf.tasks.model import PRIORITY
-from ralf.text.cleaning import clean, one_line, trimmed
+from ralf.text.cleaning import one_line, trimmed
 from ralf.text.frozen import dataclass
-
-Record = Mapping[str, Any]
+from ralf_migrations.task_formats import (
+    FORMATS,
+    WORDS,
+    Record,
+    records_of,
+    text_of,
+    time_of,
+    whole_of,
+    word_of,
+    words_of,
+)
 
 PLACES = (
     ".aqua/aqua.db",
@@ -40,7 +47,7 @@ PLACES = (
 """Where the tools keep their lists in a project."""
 
 MAX_TASKS, MAX_EDGES, MAX_FILES, MAX_BYTES = 20_000, 200_000, 5_000, 64 << 20
-MAX_TITLE, MAX_TEXT, MAX_SAID, MAX_TAGS, MAX_ID = 300, 100_000, 4_000, 50, 200
+MAX_TITLE, MAX_TEXT, MAX_SAID, MAX_TAGS = 300, 100_000, 4_000, 50
 _MAX_NOTES = 200
 _MAX_DEPTH = 8  # of subtasks
 _KINDS = "Aqua, beads, Claude Code, Task Master, prd.json, ralph-orchestrator"
@@ -141,150 +148,7 @@ def lists_of(folder: Path) -> list[Path]:
     return list(found.values())
 
 
-# ---- values of any type ----
-
-
-def text_of(value: object) -> str:
-    """A text or number as clean text, a list as bullets, "" for anything else."""
-    if isinstance(value, list):
-        return "\n".join(f"- {one_line(text_of(one))}" for one in value)
-    if isinstance(value, str):
-        return clean(value).strip()
-    return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else ""
-
-
-def word_of(value: object) -> str:
-    """A text as one short line: an id, a tag, a name."""
-    return one_line(text_of(value))[:MAX_ID].strip()
-
-
-def words_of(value: object) -> tuple[str, ...]:
-    """The ids or tags of a list."""
-    return tuple(filter(None, map(word_of, value if isinstance(value, list) else [])))
-
-
-def _records_of(value: object) -> list[Record]:
-    return [one if isinstance(one, dict) else {} for one in (value if isinstance(value, list) else [])]
-
-
-def _whole_of(value: object) -> int | None:
-    with suppress(ValueError, OverflowError):
-        if isinstance(value, str):
-            return int(value) if len(value) < 10 else None
-        return int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-    return None
-
-
-def _time_of(value: object) -> str:
-    """A time as ISO 8601 text in UTC; one without a zone is UTC, as all of these tools mean it."""
-    with suppress(ValueError, OverflowError):
-        time = datetime.fromisoformat(text_of(value))
-        return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return ""
-
-
-# ---- formats: a row a tool ----
-
-_FIVE = (10, 8, 5, 3, 1)
-_WORDS = {"critical": 10, "highest": 10, "high": 8, "medium": PRIORITY, "low": 3, "lowest": 1}
-
-
-def _within(value: int, least: int, most: int) -> int:
-    return min(max(value, least), most)
-
-
-def _of_a_story(value: object) -> int:
-    return PRIORITY if (rank := _whole_of(value)) is None else _within(11 - rank, 1, 10)
-
-
-class Format(NamedTuple):
-    """How a tool keeps its tasks: by what is to be read, the key, or keys, of a record.
-
-    name      of the tool; `statuses`: ralf's for each of its own
-    priority  ralf's (10 comes first) for its value
-    parts     sections of the text: heading and key
-    summary   what came of a completed task, `reason` of a failed one; else what its status is
-    begun     statuses that say that somebody is at it, `who`
-    said      what was said last of one that is not new
-    """
-
-    name: str
-    statuses: Mapping[str, str]
-    priority: Callable[[object], int] = lambda _: PRIORITY
-    title: str = "title"
-    parts: tuple[tuple[str, str], ...] = (("", "description"),)
-    tags: str = "tags"
-    after: tuple[str, ...] = ()
-    created: str = ""
-    summary: str = ""
-    reason: str = ""
-    begun: tuple[str, ...] = ("in_progress",)
-    who: str = ""
-    said: str = ""
-    deleted: str = ""
-
-
-_CRITERIA = ("Acceptance criteria", "acceptanceCriteria")
-FORMATS = {
-    "aqua": Format(
-        "Aqua",
-        {"pending": "pending", "claimed": "pending", "done": "completed", "failed": "failed", "abandoned": "cancelled"},
-        lambda value: _within(_whole_of(value) or PRIORITY, 1, 10),
-        after=("depends_on",),
-        created="created_at",
-        summary="result",
-        reason="error",
-        begun=("claimed",),
-        who="claimed_by",
-        said="context",
-    ),
-    "beads": Format(
-        "beads",
-        dict.fromkeys(("open", "in_progress", "hooked"), "pending")
-        | {"blocked": "failed", "deferred": "failed", "closed": "completed", "tombstone": "cancelled"},
-        lambda value: _FIVE[_within(_whole_of(value) or 0, 0, 4)],  # as beads: none is 0
-        parts=(
-            *(("", "description"), ("Design", "design"), ("Acceptance criteria", "acceptance_criteria")),
-            ("Notes", "notes"),
-        ),
-        created="created_at",
-        summary="close_reason",
-        begun=("in_progress", "hooked"),
-        who="assignee",
-        deleted="tombstone",
-    ),
-    "claude": Format(
-        "Claude Code",
-        {"pending": "pending", "in_progress": "pending", "completed": "completed", "deleted": "cancelled"},
-        title="subject",
-        after=("blockedBy",),
-        who="owner",
-        deleted="deleted",
-    ),
-    "task-master": Format(
-        "Task Master",
-        dict.fromkeys(("pending", "in_progress", "review"), "pending")
-        | {"done": "completed", "completed": "completed", "deferred": "failed", "blocked": "failed"}
-        | {"cancelled": "cancelled"},
-        parts=(("", "description"), ("Details", "details"), _CRITERIA, ("How it is tested", "testStrategy")),
-        begun=("in_progress", "review"),
-        who="assignee",
-    ),
-    "prd": Format(
-        "prd.json",
-        {"true": "completed", "false": "pending"},
-        _of_a_story,
-        parts=(("", "description"), _CRITERIA, ("Steps", "steps"), ("Notes", "notes")),
-        after=("dependencies", "dependsOn", "depends_on", "blockedBy"),
-    ),
-    "ralph": Format(
-        "ralph-orchestrator",
-        {"open": "pending", "in_progress": "pending", "closed": "completed", "failed": "failed"},
-        lambda value: _FIVE[_within((_whole_of(value) or 3) - 1, 0, 4)],
-        after=("blocked_by",),
-        created="created",
-    ),
-}
+# ---- lists ----
 
 
 class List:
@@ -331,7 +195,7 @@ class List:
             "priority": row.priority(record.get("priority")),
             "tags": words_of(record.get(row.tags)),
             "after": [f"{near}{one}" for key in row.after for one in words_of(record.get(key))],
-            "created": _time_of(record.get(row.created)),
+            "created": time_of(record.get(row.created)),
             "created_by": word_of(record.get("created_by")),
             "summary": text_of(record.get(row.summary)) if status == "completed" else "",
             "reason": reason if status == "failed" else "",
@@ -401,14 +265,14 @@ def _beads(path: Path, records: Records) -> List:
             skipped += 1
             continue
         on: dict[str, list[str]] = {}
-        for edge in _records_of(record.get("dependencies")):
+        for edge in records_of(record.get("dependencies")):
             on.setdefault(str(edge.get("type", "blocks")), []).append(word_of(edge.get("depends_on_id")))
         given: dict[str, Any] = {}
         if kind == "gate" and said not in ("closed", "tombstone"):
             given = {"status": "failed", "reason": "a gate of beads: it waits for something outside the list"}
-        elif said in ("blocked", "deferred") and (until := _time_of(record.get("defer_until"))):
+        elif said in ("blocked", "deferred") and (until := time_of(record.get("defer_until"))):
             given = {"reason": f"{said} in beads until {until}"}
-        comments = _records_of(record.get("comments"))
+        comments = records_of(record.get("comments"))
         told = "\n".join(f"- {word_of(one.get('author'))}: {one_line(text_of(one.get('text')))}" for one in comments)
         made.take(
             _id(path, where, record),
@@ -430,7 +294,7 @@ def _claude(folder: Path, records: Records) -> List:
     near = f"{word_of(folder.absolute().name)}/"
     made = List("claude", folder)
     told = ((_id(folder, where, record), record) for where, record in records)
-    tasks = {id_: one for id_, one in told if _records_of([one.get("metadata")])[0].get("_internal") is not True}
+    tasks = {id_: one for id_, one in told if records_of([one.get("metadata")])[0].get("_internal") is not True}
     blocked_by = {id_: [*words_of(record.get("blockedBy"))] for id_, record in tasks.items()}
     for id_, record in tasks.items():
         for other in words_of(record.get("blocks")):
@@ -468,11 +332,11 @@ def _take_tasks(made: List, tag: str, listed: Sequence[Any], parent: str = "", i
     """Take tasks, or the subtasks of `parent`; one without a priority has that of its parent."""
     siblings = {word_of(one.get("id")) for one in listed if isinstance(one, dict)}
     near = f"{tag}/{parent}." if parent else f"{tag}/"
-    for number, record in enumerate(_records_of(list(listed)), 1):
+    for number, record in enumerate(records_of(list(listed)), 1):
         own = _id(made.where, f"{tag}: item {number}{f' of {parent}' if parent else ''}", record)
         id_ = f"{parent}.{own}" if parent and not own.startswith(f"{parent}.") else own
         after = words_of(record.get("dependencies"))
-        own_priority = _WORDS.get(word_of(record.get("priority")).lower(), inherited)
+        own_priority = WORDS.get(word_of(record.get("priority")).lower(), inherited)
         made.take(
             f"{tag}/{id_}",
             record,
@@ -508,14 +372,14 @@ def _prd(path: Path, tree: Any) -> List:
     """
     made = List("prd", path)
     head: Record = tree if isinstance(tree, dict) else {}
-    stories = _records_of(_stories(tree))
+    stories = records_of(_stories(tree))
     name = next(filter(None, (word_of(head.get(one)) for one in ("branchName", "project", "title", "name"))), "")
     near = f"{name}/" if name else ""
-    commands = _records_of([head.get("verificationCommands")])[0]
+    commands = records_of([head.get("verificationCommands")])[0]
     verify = " && ".join(one_line(text_of(one)) for one in commands.values() if text_of(one))
     ids = [f"{near}{word_of(one.get('id')) or number}" for number, one in enumerate(stories, 1)]
     is_told = any(words_of(one.get(key)) for one in stories for key in FORMATS["prd"].after)
-    before = {} if is_told else _before(ids, [_whole_of(one.get("priority")) for one in stories])
+    before = {} if is_told else _before(ids, [whole_of(one.get("priority")) for one in stories])
     for id_, story in zip(ids, stories, strict=True):
         passes, notes, title = story.get("passes") is True, text_of(story.get("notes")), text_of(story.get("title"))
         left = ("notes" if passes else "", "" if title else "description")  # told otherwise
@@ -565,9 +429,8 @@ def _text_of_file(path: Path) -> str:
         raise NotFound(path, "no such file or folder", other) from None
     except OSError as error:
         raise Damaged(path, error.strerror or str(error), other) from None
-    is_wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
-        return content.decode("utf-16" if is_wide else "utf-8-sig")
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise Damaged(path, f"line {line}: not UTF-8 text", f"mend it, then: {_command(path)}") from None
@@ -640,38 +503,22 @@ def _parsed(path: Path, text: str, where: str = "") -> Any:
 # ---- folders of Claude Code ----
 
 
-def _claude_list(base: Path) -> List:
-    """The list that a folder of Claude Code is, or holds as its only one."""
-    for folder in (base, base / "tasks"):
-        named = [base] if folder == base else []
-        with suppress(OSError):
-            named += [one for one in islice(folder.iterdir(), MAX_FILES) if one.is_dir() and not one.is_symlink()]
-        lists = [one for one in named if _tasks_in(one, first=5)]
-        if base in lists or len(lists) == 1:
-            one = base if base in lists else lists[0]
-            return _claude(one, _tasks_in(one))
-        if lists:
-            names = ", ".join(sorted(word_of(one.name) for one in lists)[:5])
-            what = f"holds {len(lists):,} task lists of Claude Code, of any project: {names}"
-            raise UsageError(folder, what, f"name one of them: {_command(lists[0])}")
+def _claude_list(folder: Path) -> List:
+    """The list that a folder of Claude Code is."""
+    tasks = _tasks_in(folder)
+    if tasks or (folder / ".highwatermark").is_file():
+        return _claude(folder, tasks)
     where = ", ".join((*PLACES, "~/.claude/tasks/LIST/"))
-    raise NotFound(base, f"no task list here; looked for {where}", "name the file: ralf import FILE --dry-run")
+    raise NotFound(folder, f"no task list here; looked for {where}", "name the file: ralf import FILE --dry-run")
 
 
-def _tasks_in(folder: Path, first: int | None = None) -> list[tuple[str, Record]]:
-    """The tasks of a list of Claude Code, in the order of their numbers; of its `first` files what can be read."""
-    names: list[str] = []
+def _tasks_in(folder: Path) -> list[tuple[str, Record]]:
+    """The tasks of a list of Claude Code, in the order of their numbers."""
     with suppress(OSError), os.scandir(folder) as found:
         names = [one.name for one in islice(found, MAX_FILES + 1) if one.name.endswith(".json")]
-    if len(names) > MAX_FILES:
-        raise Damaged(folder, f"more than {MAX_FILES:,} files", "name a file of one list: ralf import FILE")
-    tasks = []
-    for name in sorted(names, key=lambda name: (len(name), name))[:first]:
-        try:
-            tree = _parsed(folder / name, _text_of_file(folder / name))
-        except Damaged:
-            if first is None:
-                raise
-            continue
-        tasks += [(name, tree)] if is_claude_task(tree) else []
-    return tasks
+        if len(names) > MAX_FILES:
+            raise Damaged(folder, f"more than {MAX_FILES:,} files", "name a file of one list: ralf import FILE")
+        names.sort(key=lambda name: (len(name), name))
+        trees = [(name, _parsed(folder / name, _text_of_file(folder / name))) for name in names]
+        return [(name, tree) for name, tree in trees if is_claude_task(tree)]
+    return []

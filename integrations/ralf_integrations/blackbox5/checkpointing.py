@@ -18,6 +18,7 @@ from ralf.route import offsets
 from ralf.text.cleaning import clean, one_line, without_middle
 from ralf.transcripts.reader import log_of_session, newest_logs, open_transcript
 from ralf_integrations import environment
+from ralf_integrations.blackbox5 import client
 
 if TYPE_CHECKING:
     from ralf.checkpointing.flow import CheckpointReport
@@ -140,10 +141,10 @@ class Checkpointing:
 
     def meant(self, project: Project) -> str:
         """The route that is meant where none was named: by the environment, the run's folder, and so on."""
-        from ralf_integrations.blackbox5.runs import current, folder
+        from ralf_integrations.blackbox5.runs.folder import RunFolder
 
         choice = routing.choose(project)
-        task = current.task_of_run(folder.RunFolder(Path(self.run_dir))) if self.run_dir else ""
+        task = client.task_of_run(RunFolder(Path(self.run_dir))) if self.run_dir else ""
         route = task if task and not choice.rule.startswith("$") else choice.route
         return routing.known(project, route) or route
 
@@ -166,9 +167,7 @@ class Checkpointing:
     def _folder(self) -> Path | None:
         if self.run_dir or not environment.in_a_run():
             return Path(self.run_dir) if self.run_dir else None
-        from ralf_integrations.blackbox5.runs import current  # only within a loop
-
-        found = current.current_folder(Path(self.root) if self.root is not None else projects.find().root)
+        found = client.run_of(Path(self.root) if self.root is not None else projects.find().root)
         return found.path if found is not None else None
 
 

@@ -40,8 +40,8 @@ from ralf.text.sentences import promised
 from ralf.transcripts.notes import session_of
 from ralf_integrations import environment
 from ralf_integrations.blackbox5.checkpointing import Checkpointing, say, track, typed
+from ralf_integrations.blackbox5.client import run_of, task_of_run
 from ralf_integrations.blackbox5.runs import parts, runfolder
-from ralf_integrations.blackbox5.runs.current import current_folder, task_of_run
 from ralf_integrations.blackbox5.runs.folder import RunFolder, is_brought, is_run
 from ralf_integrations.hooks import handover, previous_sessions, session_registry
 
@@ -315,7 +315,7 @@ def _run(given: argparse.Namespace) -> None:
     if not (given.root or project.folder.parent.exists()):
         say(f"{project.root}: is no project; for one: python -m ralf_cli init --client ralf")
         return
-    own = current_folder(project.root) if given.run_dir is None else None
+    own = run_of(project.root) if given.run_dir is None else None
     run_dir = own.path if own is not None else given.run_dir
     checkpoints = Checkpointing(run_dir, given.route or "", root=project.root)
     if given.command == "checkpoint":
