@@ -11,7 +11,7 @@ from typing import Any
 from ralf.text.patterns import regex
 from ralf_integrations.blackbox5.runs import markdown
 from ralf_integrations.blackbox5.runs.decisions import WrittenDecision, decisions_in, lines_within
-from ralf_integrations.blackbox5.runs.folder import time_of
+from ralf_integrations.blackbox5.runs.folder import AGENTS, time_of
 from ralf_integrations.blackbox5.runs.markdown import ITEM, Line, Section, plain
 from ralf_migrations import reading
 from ralf_migrations.reading import FIELD, Kind, Part, Reading, Source, beginning, text_of
@@ -25,9 +25,7 @@ _INTO = {
 
 _NOW = regex(r"\b(?:worked on|this loop|current|accomplished|done|completed|summary)\b", re.IGNORECASE)
 _BOLD = regex(r"\*\*(?P<text>[^*]+)\*\*:?\s*(?P<rest>.*)$")
-_AGENT = regex(
-    rf"\((?P<agent>[A-Z][a-z]+)\s+(?:Run|Loop)\b|\b(?P<known>(?i:{'|'.join(reading.AGENTS)}))\s+(?:Run|Loop)\b"
-)
+_AGENT = regex(rf"\((?P<agent>[A-Z][a-z]+)\s+(?:Run|Loop)\b|\b(?P<known>(?i:{'|'.join(AGENTS)}))\s+(?:Run|Loop)\b")
 _NAMED = regex(r"(?:\d{1,2}\.|(?:Insight|Finding|Discovery|Lesson|Learning)\b)")
 _NOTHING = regex(r"(?:none|n/?a|no (?:blockers|questions).*|nothing)\W*$", re.IGNORECASE)
 _LOOKS = regex(r"(?im)^# RALF.{0,20}context")

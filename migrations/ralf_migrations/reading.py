@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,7 +24,7 @@ from ralf.transcripts.notes import Notes, note, session_of
 from ralf.transcripts.reader import Transcript
 from ralf_integrations.blackbox5.runs import handwritten, parts as documents, records, registry, runfolder
 from ralf_integrations.blackbox5.runs.decisions import WrittenDecision, decision_tree
-from ralf_integrations.blackbox5.runs.folder import RunFolder, task_id
+from ralf_integrations.blackbox5.runs.folder import AGENTS, RunFolder, task_id
 from ralf_integrations.blackbox5.runs.markdown import Line, plain, stripped
 
 # ---- finding files ----
@@ -210,11 +209,10 @@ def opened(project: Project, path: Path) -> Source:
         content = content_of(path, most=MAX_BYTES)
     except OSError as error:
         raise Unreadable(error.strerror or str(error)) from None
-    is_wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
-        text = content.decode("utf-16" if is_wide else "utf-8-sig")
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise Unreadable(f"no UTF-8 text: byte {0 if is_wide else error.start:,}") from None
+        raise Unreadable(f"no UTF-8 text: byte {error.start:,}") from None
     if "\0" in text:
         raise Unreadable("no text: it holds a NUL byte")
     text = handwritten.without_control(text.replace("\r\n", "\n").replace("\r", "\n"))
@@ -265,10 +263,6 @@ BY_TASK, BY_AGENT, BY_NEITHER = "the task", "the agent's name", "neither a task 
 """Why a route was chosen."""
 
 FALLBACK = "default"
-AGENTS = (
-    *("planner", "executor", "architect", "scout", "analyst"),
-    *("verifier", "validator", "auditor", "fixer", "research"),
-)
 _TASK_ID = regex(r"\b(?:TASK|RALF|BUG|FEAT|PLAN|CORE|DOCS|IMP)-[A-Za-z0-9][\w-]*")
 _RUN_NAME = regex(r"run-.*|\d{8}[-_]\d{6}.*")
 _NO_AGENTS = frozenset(

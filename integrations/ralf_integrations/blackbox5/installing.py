@@ -24,7 +24,7 @@ from ralf_integrations.clients.installation import Part
 from ralf_integrations.clients.jsontext import Insertion
 
 if TYPE_CHECKING:
-    from ralf_integrations.clients.condition import Check
+    from ralf_integrations.clients.condition import Check, State
 
 PROMPTS = ("ralf.md", "ralf-executor.md")
 _DEEPEST = 6  # folders below an engine
@@ -251,23 +251,19 @@ def checks(project: Project) -> Iterator[Check]:
     door, sections = _text_of(path), [(prompt, _text_of(prompt)) for prompt in prompts(project)]
     if not door and not any(_SECTION.search(text) for _, text in sections):
         return
-    found = _PYTHON.search(door) if _SCRIPT_MARK in door else None
+    found = _PYTHON.search(door)
     python = next(iter(shlex.split(found[1])), "") if found else ""
-    if not door:
-        yield Check("ralf loop", "problem", f"{path}: is not there: the prompts name it", again)
-    elif not (python and Path(python).exists()):
-        yield Check("ralf loop", "problem", f"{path}: names {python}, which is not there any more", again)
-    elif not installation.is_pinned(project, path) or door != script_text(project):
-        what = f"{path}: is of another hand or version, or calls another Python: {python}"
-        yield Check("ralf loop", "warning", what, again)
-    else:
-        yield Check("ralf loop", "ok", f"{path}: calls this ralf")
+    is_there = bool(python) and Path(python).exists()
+    is_ours = installation.is_pinned(project, path) and door == script_text(project)
+    said = "calls this ralf" if is_ours else f"is of another hand or version, or calls another Python: {python}"
+    if not is_there:
+        said = f"names {python or 'no Python'}, which is not there" if door else "is not there"
+    state: State = "problem" if not is_there else "ok" if is_ours else "warning"
+    yield Check("ralf loop", state, f"{path}: {said}", again if state != "ok" else "")
     for prompt, text in sections:
-        if holds_section(text, path):
-            yield Check("ralf loop", "ok", f"{prompt}: tells how earlier runs are read")
-        else:
-            what = "its section is of another version" if _SECTION.search(text) else "tells nothing of earlier runs"
-            yield Check("ralf loop", "warning", f"{prompt}: {what}", again)
+        is_told = holds_section(text, path)
+        said = "tells how earlier runs are read" if is_told else "has no section of this version"
+        yield Check("ralf loop", "ok" if is_told else "warning", f"{prompt}: {said}", "" if is_told else again)
 
 
 def _text_of(path: Path) -> str:

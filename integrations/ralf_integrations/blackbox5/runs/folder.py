@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import errno
 import os
 import re
@@ -30,7 +29,10 @@ NAME = re.compile(
 _TASK = re.compile(r"[A-Z][A-Z0-9]{1,15}(?:-[A-Za-z0-9_.]+)*-[A-Za-z0-9_.]+\Z")
 _ID = re.compile(r"[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?: ?Z|[+-]\d\d:?\d\d)?)?")
-_AGENTS = ("planner", "executor", "architect", "scout", "analyst", "verifier", "validator", "research")
+AGENTS = (
+    *("planner", "executor", "architect", "scout", "analyst"),
+    *("verifier", "validator", "auditor", "fixer", "research"),
+)
 _FIRST = ("THOUGHTS.MD", "ASSUMPTIONS.MD", "DECISIONS.MD")
 _LAST = ("LEARNINGS.MD", "RESULTS.MD", "SUMMARY.MD")
 _MARKS = (*(name.replace("MD", "md") for name in (*_FIRST, *_LAST)), *RECORDS)
@@ -53,7 +55,7 @@ class RunFolder:
     def agent(self) -> str:
         """The agent in whose folder it lies, "" where the path does not tell."""
         parts = [part.lower() for part in self.path.absolute().parts[-4:-1]]
-        return next((part for part in reversed(parts) if part in _AGENTS), "")
+        return next((part for part in reversed(parts) if part in AGENTS), "")
 
     @cached_property
     def task(self) -> str:
@@ -106,10 +108,9 @@ class RunFolder:
     def text(self, name: str) -> str:
         """A file's text. OSError where it cannot be read, is none, is a link, or has more than `MAX_DOCUMENT` bytes."""
         content = content_of(self.path / name, most=MAX_DOCUMENT)
-        is_wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-        if not is_wide and b"\0" in content:
+        if b"\0" in content:
             raise OSError(errno.EILSEQ, "no text: it holds a NUL byte")
-        text = content.decode("utf-16" if is_wide else "utf-8", "replace").removeprefix("\ufeff")
+        text = content.decode("utf-8-sig", "replace")
         return re.sub("[\x85\u2028\u2029]", " ", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
