@@ -75,19 +75,6 @@ def test_a_run_that_ends_is_taken_in_and_the_next_is_told_what_it_came_to(
 
 
 @pytest.mark.ci
-def test_the_promise_may_stand_in_an_output_elsewhere(
-    project: Project, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    first = a_run(project, 1, words="harbour-1")
-    output = tmp_path / "elsewhere.log"
-    output.write_text("x" * 3_000_000 + "\n<promise>RETRY</promise>\n<promise> BLOCKED </promise>\n")
-    assert loop.main(["end", str(output), "--run-dir", str(first), "--route", TASK]) == 0
-    assert ralf.get_context(TASK, root=project.root).active_work.outcome == "BLOCKED"
-    assert loop.main(["end", str(tmp_path / "none"), "--run-dir", str(first), "--route", TASK]) == 0
-    assert ralf.get_context(TASK, root=project.root).active_work.attempts == 1
-
-
-@pytest.mark.ci
 def test_a_run_that_died_is_taken_in_at_the_start_of_the_next_and_once(
     project: Project, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -100,17 +100,6 @@ def test_a_run_whose_task_another_agent_has_is_told_so_and_takes_nothing(
     assert (state.task.status, state.claim and state.claim.by) == ("pending", "loop-1.1")
 
 
-def test_a_promise_completes_the_task_in_the_tree_s_own_form(
-    project: Project, capfd: pytest.CaptureFixture[str]
-) -> None:
-    run = a_run(project, 1)
-    begun(project, run, capfd)
-    state = ended(project, run, "COMPLETE")
-    assert (state.task.status, state.claim) == ("completed", None)
-    written = project.root / ".autonomous" / "tasks" / "completed" / f"{TASK}-tide-table" / "task.md"
-    assert written.read_text() == WRITTEN.replace("in_progress", "completed")
-
-
 @pytest.mark.ci
 @pytest.mark.parametrize(
     ("promise", "status", "outcome"),

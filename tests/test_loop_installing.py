@@ -122,17 +122,6 @@ def test_taken_out_the_tree_is_byte_for_byte_as_it_was(tree: Path, root: Path, r
     assert not installing.script_path(Project(root)).parent.exists()
 
 
-def test_a_section_of_another_version_is_replaced(tree: Path, root: Path, run: Run) -> None:
-    run("init", "--client", "ralf", "--yes")
-    prompt = tree / "bin" / "ralf.md"
-    prompt.write_text(prompt.read_text().replace("on demand", "of another version"))
-    assert run("init", "--client", "ralf", "--yes").status == 0
-    assert prompt.read_text().count("on demand") == 1
-    assert "another version" not in prompt.read_text()
-    run("init", "--client", "ralf", "--uninstall", "--yes")
-    assert prompt.read_text() == PROMPT
-
-
 @pytest.mark.ci
 def test_uninstalling_one_of_two_projects_of_a_tree_leaves_the_other_its_prompts(
     tree: Path, root: Path, run: Run

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, strategies as st
 
 import ralf
 from ralf.project import Project
@@ -162,23 +161,6 @@ def test_a_run_folder_becomes_one_checkpoint_with_decisions_files_and_state_of_w
     assert context.last_checkpoint == "2026-02-01T10:20:00Z"
 
 
-def test_all_that_was_written_is_evidence_and_found_and_nothing_of_a_template_is(tmp_path: Path) -> None:
-    folder = filled(tmp_path)
-    (folder / "LEARNINGS.md").write_text(
-        "# LEARNINGS\n<!-- RALF_TEMPLATE: UNFILLED -->\n\n## What Worked Well\nFILL_ME\n"
-    )
-    report = ralf.checkpoint(ROUTE, folder, root=tmp_path)
-    assert list(report.skipped.values()) == [1]
-    texts = "\n".join(line.text for line in lines(tmp_path))
-    for document in (THOUGHTS, RESULTS, DECISIONS):
-        for line in document.split("\n"):
-            if line.strip() and not line.startswith(("# ", "**Task", "**Started", "**Status")):
-                assert line in texts
-    assert "FILL_ME" not in texts
-    assert "What Worked Well" not in texts
-    assert ralf.search("why is the lock never free", root=tmp_path)
-
-
 def test_a_run_read_again_writes_nothing_and_a_growing_one_adds_only_new_content(tmp_path: Path) -> None:
     folder = filled(tmp_path)
     ralf.checkpoint(ROUTE, folder, root=tmp_path)
@@ -248,21 +230,6 @@ def test_a_skeleton_gives_no_checkpoint_but_counts_as_an_attempt(tmp_path: Path,
 )
 def test_statuses_as_documents_have_them_are_one_of_five_outcomes_or_none(status: str, outcome: str) -> None:
     assert outcome_of(status) == outcome
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "All done.\n\n<promise>COMPLETE</promise>\n\nTokens used: 5",
-        "The reader takes `both()` headers. <promise>COMPLETE</promise>",
-        "**Status:** <promise>COMPLETE</promise>",
-        "✅ **<promise>COMPLETE</promise>** ✅",
-        "out of the middle of a fence\n```\nthen\n<promise>COMPLETE</promise>",
-        "<promise>COMPLETE</promise>\n```\n<promise>BLOCKED</promise>\n```\n- If stuck: <promise>FAILED</promise>",
-    ],
-)
-def test_a_promise_that_stands_for_itself_is_made(text: str) -> None:
-    assert promised(text) == "COMPLETE"
 
 
 @pytest.mark.parametrize(
@@ -370,58 +337,3 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_taken(tmp_path: Path) -> N
     for name in ("metadata.yaml", "decision_registry.yaml", "tracking.json", "SUMMARY.md"):
         assert any(f"runs/executor/run-0018/{name}: " in warning for warning in report.warnings), name
     assert len(ralf.get_context(ROUTE, root=tmp_path).decisions) == 1
-
-
-# ---- whatever is written ----
-
-_LINES = (
-    *("# A", "## Decision 1: Take it", "**Rationale:** because", "**Decision:**", "FILL_ME", "- [x] done", "| a | b |"),
-    *(
-        "|---|---|",
-        "```yaml",
-        "```",
-        "~~~",
-        "<!--",
-        "-->",
-        "---",
-        "text of somebody",
-        "",
-        "\t",
-        "\x00\x1b[31m",
-        "[path]",
-    ),
-    *("## Next Steps", "1. go on", "é ü 漢字", "\ud800", "**Status:** COMPLETE", "<promise>X</promise>", "*" * 300),
-    *(
-        "decisions:",
-        "- {id: D-1, decision: Take it}",
-        "state: {task_status: [1]}",
-        "notes: |",
-        "  a word or two",
-        "loop: 5",
-    ),
-)
-_WORDS = st.lists(st.sampled_from(_LINES), max_size=14)
-_NAMES = ("THOUGHTS.md", "RESULTS.md", "DECISIONS.md", "X.md", "metadata.yaml", "RUN.yaml", "status.txt", "output.log")
-_TEXTS = st.one_of(st.text(max_size=200), _WORDS.map("\n".join))
-
-
-@pytest.mark.ci
-@given(documents=st.dictionaries(st.sampled_from(_NAMES), _TEXTS, max_size=4), more=_TEXTS)
-def test_a_runs_documents_are_read_in_one_way_and_a_second_reading_changes_nothing(
-    tmp_path_factory: pytest.TempPathFactory, documents: dict[str, str], more: str
-) -> None:
-    root = tmp_path_factory.mktemp("any")
-    folder = run(root)
-    for name, text in documents.items():
-        (folder / name).write_text(text, encoding="utf-8", errors="surrogatepass")
-    assert list(reader(folder, root).events()) == list(reader(folder, root).events())
-    ralf.checkpoint(ROUTE, folder, root=root)
-    before = kept_bytes(root)
-    assert ralf.checkpoint(ROUTE, folder, root=root).checkpoints == ()
-    assert kept_bytes(root) == before
-    told = {line.text for line in lines(root)}
-    (folder / "LATER.md").write_text(more, encoding="utf-8", errors="surrogatepass")
-    ralf.checkpoint(ROUTE, folder, root=root)
-    again = [line.text for line in lines(root)]
-    assert len(again) == len(set(again))
-    assert told <= set(again)

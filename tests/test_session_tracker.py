@@ -22,7 +22,6 @@ TRACKED: dict[str, Any] = {
     "progress_log": [{"timestamp": "2026-02-01T12:00:00", "category": "milestone", "message": "begun"}],
     "metadata": {"loop": 4, "nested": {"keep": [1, None, 2.5]}},
 }
-ROWS = [{"run_id": "run-1", "success": True}, {"run_id": RUN, "success": False, "files_count": 1}, "odd"]
 
 
 @pytest.fixture
@@ -45,16 +44,6 @@ def test_a_checkpoint_is_added_and_no_key_lost(run: Path) -> None:
     assert {key: value for key, value in tree.items() if key != "checkpoints"} == TRACKED
     assert list(tree)[: len(TRACKED)] == list(TRACKED)
     assert not (run.parents[1] / "history").exists()
-
-
-def test_the_runs_row_of_the_history_is_added_to_and_the_others_stay(run: Path) -> None:
-    history = run.parents[1] / "history" / "runs.json"
-    history.parent.mkdir()
-    history.write_text(json.dumps(ROWS))
-    assert record_checkpoint(RUN, "cp-001", autonomous_root=run.parents[1])
-    rows = json.loads(history.read_text())
-    assert told(rows[1]) == [("cp-001", "")]
-    assert [rows[0], {key: rows[1][key] for key in ROWS[1]}, rows[2]] == ROWS  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "7"])

@@ -357,14 +357,6 @@ def test_a_project_with_lists_of_several_tools_gives_all_of_them(tmp_path: Path)
     assert [one.origin_id for one in read(tmp_path / ".beads")] == ["bd-1"]
 
 
-def test_the_kind_of_a_file_does_not_depend_on_its_name(tmp_path: Path) -> None:
-    for name in ("prd.json", "x", "tasks.json"):
-        (path := tmp_path / name).write_text(json.dumps(issue("bd-1")) + "\n\n")
-        assert [one.key for one in read(path)] == ["beads:bd-1"]
-    (path := tmp_path / "y").write_text(json.dumps([issue("bd-1"), issue("bd-2")]))
-    assert [one.key for one in read(path)] == ["beads:bd-1", "beads:bd-2"]
-
-
 @pytest.mark.parametrize(
     ("content", "error", "what"),
     [

@@ -81,7 +81,6 @@ class Checkpointing:
     transcript  the session log, or a run's folder; None: this project's newest session, else the run's folder
     root        the project; None: as everywhere, but looked for from the run's folder upwards
     threshold   percent of the window at which one is made; 0: none is
-    again       take a session that another route has already, from its beginning; else that is refused
     crossed     the highest percentage since the mark was crossed and a checkpoint made; 0: it can be crossed
     """
 
@@ -90,7 +89,6 @@ class Checkpointing:
     transcript: str | Path | None = None
     root: str | Path | None = None
     threshold: float = 70.0
-    again: bool = False
     crossed: float = 0.0
 
     def see(self, percent: float) -> bool:
@@ -121,7 +119,7 @@ class Checkpointing:
         project = self.project()
         route = self.route or self.meant(project)
         source = open_transcript(self._source(project), root=project.root)
-        begin = offsets.begin_of(project, route, source, again=self.again)
+        begin = offsets.begin_of(project, route, source)
         report = checkpoint(route, source, root=project.root, reason=reason, begin=begin)
         if report.checkpoints:
             offsets.keep(project, report.route, source)

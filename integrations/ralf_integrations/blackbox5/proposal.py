@@ -179,14 +179,12 @@ def checkpoint(args: Sequence[str] | None = None) -> int:
     parser.add_argument("--thoughts", type=Path, metavar="FILE", help="a document of the run: its folder is the run's")
     parser.add_argument("--run-dir", type=Path, metavar="DIR", help="the run's folder")
     parser.add_argument("--transcript", type=Path, metavar="FILE", help="the session log")
-    text = "take a session that another route has already, from its beginning"
-    parser.add_argument("--again", action="store_true", help=text)
     given = parser.parse_args(args)
 
     def work(_: Project) -> None:
         run_dir = given.run_dir or (given.thoughts.parent if given.thoughts is not None else None)
         root = named_project(given.project).root if given.project else None
-        checkpoints = Checkpointing(run_dir, given.route, given.transcript, root, again=given.again)
+        checkpoints = Checkpointing(run_dir, given.route, given.transcript, root)
         project = checkpoints.project()
         path = project.route_file(routing.check_new(project, given.route))
         if given.command == "init":

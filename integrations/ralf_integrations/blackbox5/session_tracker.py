@@ -1,4 +1,4 @@
-"""Checkpoints in the tracking of a run: `tracking.json` and `history/runs.json` of BlackBox5's session tracker."""
+"""Checkpoints in the tracking of a run: the `tracking.json` of BlackBox5's session tracker."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ralf.errors import Damaged
 from ralf.storage import durable, locks
 from ralf.storage.files import content_of
 
-TRACKING, HISTORY, KEY = "tracking.json", Path("history", "runs.json"), "checkpoints"
+TRACKING, KEY = "tracking.json", "checkpoints"
 _MOST = 64 << 20  # bytes
 
 
@@ -23,25 +23,33 @@ def record_checkpoint(
     route: str = "",
     autonomous_root: str | os.PathLike[str] | None = None,
 ) -> bool:
-    """Note a checkpoint in a run's `tracking.json`, and in its row of the history where it has one.
+    """Note a checkpoint in a run's `tracking.json`: only the key `checkpoints` is added to.
 
     run              the run's folder, its `tracking.json`, or its id below `autonomous_root`/runs
     checkpoint_id    `cp-001`; the same one of the same route is noted once
-    autonomous_root  the tracker's own; None: the folder above the run's `runs`
 
-    Only the key `checkpoints` is added to. Whether anything was written; without a run, or one that is not tracked,
-    nothing is, and nothing is said. Damaged for a file that is not what it should be; OSError; Busy.
+    Whether anything was written; without a run, or one that is not tracked, nothing is, and nothing is said. Damaged
+    for a file that is not what it should be; OSError; Busy.
     """
     if not run or not checkpoint_id:
         return False
     folder = Path(run).parent if Path(run).name == TRACKING else Path(run)
     if autonomous_root is not None and not folder.is_dir():
         folder = Path(autonomous_root, "runs", folder.name)
-    history = (Path(autonomous_root) if autonomous_root is not None else folder.parent.parent) / HISTORY
-    written = False
-    for path in (folder / TRACKING, history) if (folder / TRACKING).is_file() else ():
-        written = (path.is_file() and _note(path, folder.name, checkpoint_id, route)) or written
-    return written
+    path = folder / TRACKING
+    if not path.is_file():
+        return False
+    with locks.locked(path.with_name(f".{path.name}.lock"), str(path)):
+        try:
+            tree = json.loads(content_of(path, most=_MOST))
+        except (ValueError, RecursionError) as error:
+            raise Damaged(path, f"is no JSON: {error}", "mend the file, or move it away") from None
+        if not isinstance(tree, dict):
+            raise Damaged(path, "is no tracking of a run", "mend the file, or move it away")
+        if not _added(tree, checkpoint_id, route):
+            return False
+        durable.write(path, json.dumps(tree, indent=2).encode("utf-8", "surrogatepass"), mode=0o644)
+        return True
 
 
 class RecordsCheckpoints:
@@ -72,19 +80,3 @@ def _added(tree: dict[str, Any], checkpoint_id: str, route: str) -> bool:
     told = {"checkpoint_id": checkpoint_id, **({"route": route} if route else {}), "timestamp": now}
     tree[KEY] = [*entries, told]
     return True
-
-
-def _note(path: Path, run: str, checkpoint_id: str, route: str) -> bool:
-    """Note a checkpoint in one file, whole or not at all, one at a time; whether it was."""
-    with locks.locked(path.with_name(f".{path.name}.lock"), str(path)):
-        try:
-            tree = json.loads(content_of(path, most=_MOST))
-        except (ValueError, RecursionError) as error:
-            raise Damaged(path, f"is no JSON: {error}", "mend the file, or move it away") from None
-        if not isinstance(tree, dict if path.name == TRACKING else list):
-            raise Damaged(path, "is no tracking of runs", "mend the file, or move it away")
-        rows = [tree] if isinstance(tree, dict) else [r for r in tree if isinstance(r, dict) and r.get("run_id") == run]
-        if not sum(_added(row, checkpoint_id, route) for row in rows):
-            return False
-        durable.write(path, json.dumps(tree, indent=2).encode("utf-8", "surrogatepass"), mode=0o644)
-        return True

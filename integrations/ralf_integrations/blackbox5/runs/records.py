@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ralf.document import guarded_yaml
-from ralf.document.tree import load as load_json
 from ralf.text.cleaning import clean, one_line
 from ralf.transcripts.events import leaves
 from ralf_integrations.blackbox5.runs import handwritten
@@ -95,15 +94,7 @@ def read(folder: RunFolder) -> Recorded:
                 found.outcome = outcome_of(line) or found.outcome
                 found.status = line if outcome_of(line) else found.status or line
                 continue
-            tree = load_json(text) if name.endswith(".json") else None
-            if tree is None:
-                record = handwritten.load(text)
-            elif isinstance(tree, dict):
-                record = handwritten.Record(tree)
-            else:
-                found.unread.append((name, 1, text))
-                found.problems[name] = "is no JSON object"
-                continue
+            record = handwritten.load(text)  # JSON is YAML, too
             _Taken(found, record.tree, name)
             if record.broken:
                 found.problems[name] = f"line {record.broken[-1][0]}: {record.broken[-1][2]}"
