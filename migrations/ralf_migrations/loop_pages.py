@@ -23,7 +23,6 @@ _INTO = {
 }
 """By field of the active work, the headings below which it stands."""
 
-_NOW = regex(r"\b(?:worked on|this loop|current|accomplished|done|completed|summary)\b", re.IGNORECASE)
 _BOLD = regex(r"\*\*(?P<text>[^*]+)\*\*:?\s*(?P<rest>.*)$")
 _AGENT = regex(rf"\((?P<agent>[A-Z][a-z]+)\s+(?:Run|Loop)\b|\b(?P<known>(?i:{'|'.join(AGENTS)}))\s+(?:Run|Loop)\b")
 _NAMED = regex(r"(?:\d{1,2}\.|(?:Insight|Finding|Discovery|Lesson|Learning)\b)")
@@ -41,7 +40,7 @@ def order(path: Path) -> tuple[str, str]:
 
 def read(source: Source) -> Reading:
     """What such a page comes to: a note for each of its parts, the decisions in it, what comes next."""
-    lines = markdown.titled(markdown.lines_of(source.text))
+    lines = markdown.lines_of(source.text)
     sections = _parts(lines)
     if not sections:
         return Reading("nothing", "RALF-CONTEXT.md", why="no words in it")
@@ -51,7 +50,7 @@ def read(source: Source) -> Reading:
     when = time_of(top) or time_of("\n".join(line.text for line in lines[:10]))
     route, rule = _route(lines)
     work = {"source_of_context": {"path": source.name, "sha256": source.sha256, "updated": when}, **_work(sections)}
-    title = plain(next((one.heading for one in sections if _NOW.search(one.heading)), sections[0].heading))
+    title = plain(sections[0].heading)
     head = text_of([line for line in lines if line.number < sections[0].first and not line.level])
     events = [source.note(head, timestamp=when)] if head else []
     for section in sections:

@@ -53,7 +53,7 @@ KIND = Kind(
 
 def read(source: Source) -> Reading:
     """What a memory comes to: the work as it stands, and a checkpoint for each run that it tells of."""
-    lines = markdown.titled(markdown.lines_of(source.text))
+    lines = markdown.lines_of(source.text)
     fences = markdown.fences_of(lines)
     # The state stands above all sections; in one, a fence shows how such a memory looks.
     state = next((fence for fence in fences if _BEGINS.search(fence.text) and len(fence.under) < 2), None)

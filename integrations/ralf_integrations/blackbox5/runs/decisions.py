@@ -143,7 +143,6 @@ _COLUMNS = {
     "status": r"status|state",
     "timestamp": r"timestamp|date|time|when",
 }
-_AS_LABEL = re.compile(rf"(?:{_ID}|#?\d{{1,4}}[a-z]?|meta)$", re.IGNORECASE)
 _NUMBERED = re.compile(
     r"\A(?:[A-Z][\w-]{0,30}[ -]){0,3}Decision\s*+(?:#|No\.?\s*+)?(?P<label>[A-Z]{0,4}-?\d[\w.-]*)?"
     r"\s*+(?:[:—\u2013]|(?<=\s)-(?=\s)|$)\s*+(?P<title>.*)$",
@@ -165,9 +164,6 @@ def decisions_in(text: str, *, mixed: bool = False) -> list[WrittenDecision]:
     """
     lines = markdown.lines_of(text)
     sections = markdown.sections_of(lines)
-    if sections and _title_of(sections[0]) is None and not _speaks(sections[0].heading):
-        lines = markdown.titled(lines)
-        sections = markdown.sections_of(lines)
     if made := _in_sections(sections, mixed=mixed):
         return _labelled_by_tables(made, list(markdown.tables_of(lines)))
     if found := _in_items(lines) or ([] if mixed else _in_tables(lines)):
@@ -288,8 +284,6 @@ def _in_tables(lines: Sequence[Line]) -> list[WrittenDecision]:
 def _of_row(number: int, cells: Sequence[str], names: Sequence[str], columns: dict[str, int]) -> WrittenDecision | None:
     cell = defaultdict(str, {key: cells[place] for key, place in columns.items()})
     label, title = cell["label"], cell["title"]
-    if not label and _AS_LABEL.match(title):
-        label, title = title, ""
     title, text = ("" if _is_placeholder(value) else plain(value) for value in (title, cell["text"]))
     if not (title or text) or any(_OF_THE_LOOP.fullmatch(plain(cell[key])) for key in ("rationale", "status")):
         return None

@@ -113,15 +113,6 @@ def _tidied(line: Line) -> Line:
     return line if text == line.text else line._replace(text=text)
 
 
-def titled(lines: Sequence[Line]) -> list[Line]:
-    """The lines with their headings raised so that the title's level is 1, where a document has one: the first heading,
-    which no other is as high as.
-    """
-    levels = [line.level for line in lines if line.level]
-    up = levels[0] - 1 if len(levels) > 1 and levels[0] < min(levels[1:]) else 0
-    return [line._replace(level=line.level - up) if line.level and up else line for line in lines]
-
-
 def sections_of(lines: Sequence[Line]) -> list[Section]:
     """Every section of a document, in the order of their headings."""
     places = [place for place, line in enumerate(lines) if line.level]

@@ -82,7 +82,7 @@ def parts_of(document: str, text: str) -> list[Part]:
     made: list[Part] = []
     held: list[Line] = []
     top, heading = True, ""
-    for line in markdown.titled(markdown.lines_of(text)):
+    for line in markdown.lines_of(text):
         if 0 < line.level <= _MAIN:
             if any(one.text.strip() for one in held):
                 made.append(Part(document, heading, tuple(held), top))

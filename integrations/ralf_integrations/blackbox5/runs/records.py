@@ -26,15 +26,13 @@ _WORDS = {
     "summary": ("summary",),
 }
 _LISTS = {
-    "actions": ("actions_taken", "actions"),
+    "actions_taken": ("actions_taken", "actions"),
     "discoveries": ("discoveries", "findings"),
     "learnings": ("learnings",),
     "assumptions": ("assumptions",),
     "questions": ("questions_asked", "questions_answered", "questions"),
     "next_steps": ("next_steps",),
     "blockers": ("blockers",),
-    "created tasks": ("tasks_created",),
-    "finished tasks": ("tasks_completed",),
 }
 _PATHS = {"files_created": "created", "files_modified": "edited", "files_deleted": "deleted"}
 _PARTS = ("", "state", "results", "loop", "run", "context", "git")

@@ -30,7 +30,6 @@ REGISTRY = "decision_registry.yaml"
 _OUTPUT_KEPT = 12_000  # characters of what a client printed; its end says what came of the run
 _SAID = 240  # characters of the line that says what came of it
 _MOST_LISTED = 12  # next steps, blockers, findings
-_HEADINGS = {"actions": "Actions taken", "created tasks": "Tasks created", "finished tasks": "Tasks completed"}
 
 
 def reader(path: Path, root: Path, *, origin: str = "", logged: bool = False) -> Notes:
@@ -243,8 +242,7 @@ class _Reading:
         for what, entries in recorded.told.items():
             lines = "\n".join(f"- {entry}" for entry in dict.fromkeys(entries))
             if _is_said(lines):
-                heading = _HEADINGS.get(what, what.replace("_", " ").capitalize())
-                yield self._note(f"## {heading}\n\n{lines}", recorded.file)
+                yield self._note(f"## {what.replace('_', ' ').capitalize()}\n\n{lines}", recorded.file)
         for name, line, words in recorded.unread:
             yield from self._said_in(words, name, line, aside=True)
         for tree in recorded.decisions:
