@@ -284,6 +284,8 @@ def _in_tables(lines: Sequence[Line]) -> list[WrittenDecision]:
 def _of_row(number: int, cells: Sequence[str], names: Sequence[str], columns: dict[str, int]) -> WrittenDecision | None:
     cell = defaultdict(str, {key: cells[place] for key, place in columns.items()})
     label, title = cell["label"], cell["title"]
+    if not label and re.fullmatch(_ID, title):
+        label, title = title, ""
     title, text = ("" if _is_placeholder(value) else plain(value) for value in (title, cell["text"]))
     if not (title or text) or any(_OF_THE_LOOP.fullmatch(plain(cell[key])) for key in ("rationale", "status")):
         return None
