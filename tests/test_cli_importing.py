@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 from pathlib import Path
 
 import pytest
 
-import kit.command
 import ralf
 from ralf.tasks import store
 from ralf_migrations.importing import SOURCES, client_names
 from ralf_migrations.task_lists import PLACES
-from storekit import HANGS, Cli, Ran, environment, kept_bytes, read_terminal
+from storekit import Cli, Ran, environment, kept_bytes
 from test_importing import DECISIONS, every_source, put
 
 
@@ -135,16 +133,3 @@ def test_a_clients_sessions_are_taken_and_those_of_before_left(root: Path, take:
     for since, count in (("2026-01-01", 0), ("2023-01-01", 1), ("2023-01-01", 1)):
         assert take(root, "claude-code", "--since", since).status == 0
         assert sum(one.checkpoint_count for one in ralf.list_routes(root=root)) == count
-
-
-@pytest.mark.ci
-def test_a_terminal_shows_how_far_it_is(tmp_path: Path) -> None:
-    every_source(tmp_path)
-    main, side = pty.openpty()
-    environ = environment(tmp_path, TERM="xterm")
-    with kit.command.start("import", "run-folders", cwd=tmp_path, env=environ, stderr=side) as process:
-        os.close(side)
-        shown = read_terminal(main)
-        assert process.wait(HANGS) == 0
-    assert "files" in shown
-    assert "\u2501" in shown  # the bar

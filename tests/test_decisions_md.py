@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, strategies as st
 
 from ralf_integrations.blackbox5.runs.decisions import WrittenDecision, decision_tree, decisions_in, statement_of
 
@@ -106,21 +105,6 @@ def test_options_with_ids_are_joined_with_the_one_that_is_named() -> None:
     assert found.alternatives == ("By hand: slow, boring",)
 
 
-def test_options_called_rejected_and_selected_are_believed() -> None:
-    text = (
-        "## Decision 1: Refill\n\n### Alternatives Considered\n\n1. **Now (REJECTED)**\n   - Pros: full\n"
-        "   - Cons: waste\n"
-        "   - Risk: low\n\n2. **Later (SELECTED)**\n   - Pros: knows more\n\n### Rationale\n\n**Queue:**\n"
-        "- Depth 3\n\n"
-        "**Risk:**\n- none\n\n### Decision\n\n**Refill LATER.**\n\n**Actions Taken:**\n1. Waited\n"
-    )
-    found = only(text)
-    assert found.alternatives == ("Now: waste",)
-    assert statement_of(found) == "Refill LATER."
-    assert found.rationale == "**Queue:**\n- Depth 3\n\n**Risk:**\n- none"
-    assert found.fields == {"Actions Taken": "1. Waited"}
-
-
 @pytest.mark.parametrize(
     ("options", "alternatives"),
     [
@@ -218,22 +202,6 @@ def test_items_with_labels_and_items_below_a_heading_of_decisions_count() -> Non
         ("Use tabs", "shorter"),
         ("Keep the log", "It is read"),
     ]
-
-
-PIECES = (
-    *("## D-1: Use SQLite", "### Decision 3: Poll", "# Decisions", "**Decision:** SQLite", "- **Rationale:** One file"),
-    *("- DEC-2: Count lines", "| Decision | Why |", "|---|---|", "| Poll | calm |", "1. First", "```", "---", ""),
-)
-
-
-@given(st.lists(st.sampled_from(PIECES) | st.text(alphabet="#*-:|`<> 1aD.()[]→", max_size=40), max_size=14))
-def test_a_decision_is_read_without_error_and_within_its_lines_in_any_surroundings(before: list[str]) -> None:
-    lines = [*before, "", "# Decisions", "", "## D-9: Read twice", "", "**Rationale:** The gauge drifts", ""]
-    found = decisions_in("\n".join(lines))
-    assert found or any(line.count("`") > 2 for line in before)  # a fence that never ends goes to the end
-    for one in found:
-        assert 1 <= one.first_line <= one.last_line <= len(lines)
-        assert any(line.strip() for line in lines[one.first_line - 1 : one.last_line])
 
 
 @needs_real

@@ -18,8 +18,8 @@ from ralf.tasks import store
 from ralf.tasks.claims import claim
 from ralf.tasks.editing import edit
 from ralf.tasks.model import Claim, Task, TaskState
+from ralf_migrations.task_formats import ImportedTask
 from ralf_migrations.task_import import FROM, UNMET, Plan, import_tasks, plan_import
-from ralf_migrations.task_lists import ImportedTask
 
 
 def there(id_: str, **fields: Any) -> ImportedTask:
@@ -154,19 +154,6 @@ def test_a_whole_waits_for_its_parts_and_its_parts_for_what_the_whole_waits_for(
     names = {task.id: name for name, task in made.items()}
     waits = {name: sorted(names[one] for one in task.after) for name, task in made.items()}
     assert waits == {"0": [], "1": ["0", "1.1", "1.2"], "1.1": ["0"], "1.2": ["0", "1.2.1"], "1.2.1": ["0"]}
-
-
-def test_a_number_that_was_given_to_another_task_is_a_new_task() -> None:
-    first = [there("1", text="of oak"), there("2", after=("1",))]
-    states = edited(applied(plan_import(first, [])), "1", status="completed")
-    second = [there("1", title="Paint", text="in red"), there("2", after=("1",))]
-    plan = plan_import(second, states)
-    after = applied(plan, states)
-    made = keys(after)
-    assert made["1"].title == "Do 1"
-    (other,) = (task for task in made.values() if task.title == "Paint")
-    assert made["2"].after == (other.id,)
-    assert not any(step.changes for step in plan_import(second, after).steps)
 
 
 _TASKS = st.lists(

@@ -13,7 +13,8 @@ from hypothesis import given, settings, strategies as st
 
 from examples import examples
 from ralf.errors import Damaged, RalfError
-from ralf_migrations.task_lists import ImportedTask, NoTaskList, read_lists
+from ralf_migrations.task_formats import ImportedTask, NoTaskList
+from ralf_migrations.task_lists import read_lists
 
 AQUA_SQL = """
 CREATE TABLE agents (id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, agent_type TEXT, role TEXT);
@@ -181,24 +182,6 @@ def test_what_beads_has_put_off_is_failed_and_what_waits_for_another_issue_is_pe
         ("completed", ""),
         ("failed", "a gate of beads: it waits for something outside the list"),
     ]
-
-
-def test_what_is_no_task_in_beads_is_left_out_and_counted_and_a_tombstone_is_a_deleted_task(tmp_path: Path) -> None:
-    path = lines(
-        tmp_path / "x.jsonl",
-        issue("bd-1", issue_type="message"),
-        issue("bd-2", status="pinned"),
-        issue("bd-3", is_template=True),
-        {"_type": "memory", "key": "a", "created_at": ""},
-        issue("bd-4", status="tombstone"),
-        issue("bd-5", status="simmering"),
-    )
-    found = read_lists(path)
-    assert [(one.origin_id, one.status, one.is_deleted) for one in found.tasks] == [
-        ("bd-4", "cancelled", True),
-        ("bd-5", "pending", False),
-    ]
-    assert ["bd-5" in note for note in found.notes] == [True, False]
 
 
 # ---- Claude Code ----

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ralf.errors import Damaged, UsageError
-from ralf_migrations.task_formats import text_of, word_of, words_of
-from ralf_migrations.task_lists import MAX_TASKS, List, NoTaskList
+from ralf_migrations.task_formats import MAX_TASKS, List, NoTaskList, text_of, word_of, words_of
 
 _CHECKPOINT = "__checkpoint__"
 _MOST, _MOST_VALUE = 128 << 20, 16 << 20  # bytes of all tasks, and of one value

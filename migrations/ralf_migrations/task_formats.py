@@ -4,14 +4,61 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from ralf.errors import Damaged, UsageError
 from ralf.tasks.model import PRIORITY
-from ralf.text.cleaning import clean, one_line
+from ralf.text.cleaning import clean, one_line, trimmed
+from ralf.text.frozen import dataclass
 
 Record = Mapping[str, Any]
-MAX_ID = 200
+MAX_TASKS, MAX_EDGES = 20_000, 200_000
+MAX_TITLE, MAX_TEXT, MAX_SAID, MAX_TAGS, MAX_ID = 300, 100_000, 4_000, 50, 200
+_DIVIDE = "divide the list, and import its parts one by one: ralf import PART"
+
+
+class NoTaskList(Damaged):
+    """A file that is no task list of a tool that is known here; nothing need be wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedTask:
+    """A task as another tool has it.
+
+    origin      the tool; `origin_id`: unique among all lists of that tool, `master/3.2`
+    status      one of ralf's four
+    after       the origin ids of the tasks that it waits for; `parent`: of the one that it is a part of
+    summary     what came of it; of a failed one `reason`
+    progress    who is at it there, and what was said last
+    is_deleted  the tool keeps it only to say that it was deleted
+    """
+
+    origin: str = ""
+    origin_id: str = ""
+    title: str = ""
+    text: str = ""
+    status: str = "pending"
+    priority: int = PRIORITY
+    tags: tuple[str, ...] = ()
+    role: str = ""
+    after: tuple[str, ...] = ()
+    parent: str = ""
+    checkpoint: bool = False
+    verify: str = ""
+    created: str = ""
+    created_by: str = ""
+    summary: str = ""
+    reason: str = ""
+    progress: str = ""
+    is_deleted: bool = False
+
+    @property
+    def key(self) -> str:
+        """What the task's `imported_from` says."""
+        return f"{self.origin}:{self.origin_id}"
+
 
 # ---- values of any type ----
 
@@ -159,3 +206,82 @@ FORMATS = {
         created="created",
     ),
 }
+
+
+# ---- lists ----
+
+
+class List:
+    """The tasks of one list, by their ids; of two with one id the later one counts."""
+
+    def __init__(self, origin: str, where: object) -> None:
+        self.origin = origin
+        self.where = str(where)
+        self.found: dict[str, ImportedTask] = {}
+        self.notes: list[str] = []
+        self._edges = 0
+
+    def note(self, what: str) -> None:
+        """Say what became of something in another way than it stands there."""
+        self.notes.append(f"{self.origin}: {what}")
+
+    def take(self, id_: str, record: Record, *, near: str = "", said: str = "", **given: Any) -> None:
+        """Take a record by the row of its tool, within the bounds. A text is cut between words: half a secret would not
+        be known for one.
+
+        near   what stands before the ids that it names: `master/`
+        said   its status, where that is not under its name
+        given  fields that the row does not tell, and more `parts`
+        """
+        row = FORMATS[self.origin]
+        said = said or word_of(record.get("status"))
+        word = said.lower().replace("-", "_").replace(" ", "_")
+        if word and word not in row.statuses:
+            self.note(f"{id_}: its status {said[:40]!r} is not known; taken as pending")
+        status = given.get("status") or row.statuses.get(word, "pending")
+        who, last = word_of(record.get(row.who)), text_of(record.get(row.said))
+        is_begun = word in row.begun
+        is_new = status == "pending" and not is_begun
+        begun = f"begun there{f' by {who}' if who else ''}{f': {last}' if last else ''}" if is_begun else last
+        reason = text_of(record.get(row.reason)) if row.reason else f"{said} in {row.name}"
+        parts = [*((name, text_of(record.get(key))) for name, key in row.parts), *given.pop("parts", ())]
+        parts += [("Context", last)] if is_new else []
+        text = "\n\n".join(f"## {name}\n\n{part}" if name else part for name, part in parts if part)
+        title = one_line(given.get("title") or text_of(record.get(row.title)))
+        title = title or one_line(text)[:80] or f"(no title: {id_})"
+        text = f"{title}\n\n{text}".strip() if len(title) > MAX_TITLE else text
+        fields: dict[str, Any] = {
+            "status": status,
+            "priority": row.priority(record.get("priority")),
+            "tags": words_of(record.get(row.tags)),
+            "after": [f"{near}{one}" for key in row.after for one in words_of(record.get(key))],
+            "created": time_of(record.get(row.created)),
+            "created_by": word_of(record.get("created_by")),
+            "summary": text_of(record.get(row.summary)) if status == "completed" else "",
+            "reason": reason if status == "failed" else "",
+            "progress": "" if is_new else begun,
+            "is_deleted": bool(row.deleted) and said == row.deleted,
+            **given,
+            "title": trimmed(title, MAX_TITLE),
+            "text": trimmed(text, MAX_TEXT),
+        }
+        fields |= {name: tuple(dict.fromkeys(fields[name])) for name in ("tags", "after")}
+        if len(text) > MAX_TEXT or len(fields["tags"]) > MAX_TAGS:
+            self.note(f"{id_}: only the first {MAX_TEXT:,} characters and {MAX_TAGS} tags were taken")
+        fields["tags"] = fields["tags"][:MAX_TAGS]
+        fields["after"] = tuple(one for one in fields["after"] if one != id_)
+        fields |= {name: trimmed(fields[name], MAX_SAID) for name in ("summary", "reason", "progress")}
+        if id_ in self.found:
+            self.note(f"{id_}: is in the list twice; the later one counts")
+        self.found[id_] = ImportedTask(self.origin, id_, **fields)
+        self._edges += len(fields["after"])
+        if self._edges > MAX_EDGES or len(self.found) > MAX_TASKS:
+            what = f"more than {MAX_TASKS:,} tasks, or {MAX_EDGES:,} dependencies"
+            raise UsageError(self.where, what, _DIVIDE)
+
+    def unblock(self) -> None:
+        """A blocked task that waits for one of the list that is not done is pending: its dependency holds it."""
+        open_ = {id_ for id_, task in self.found.items() if task.status not in ("completed", "cancelled")}
+        for id_, task in self.found.items():
+            if task.reason.startswith("blocked in ") and not open_.isdisjoint(task.after):
+                self.found[id_] = replace(task, status="pending", reason="")

@@ -24,7 +24,7 @@ from ralf.tasks.writing import Writer
 from ralf.text.cleaning import one_line
 from ralf.text.frozen import dataclass
 from ralf_migrations import task_lists
-from ralf_migrations.task_lists import ImportedTask
+from ralf_migrations.task_formats import ImportedTask
 
 FROM, AS, UNMET = "imported_from", "imported_as", "imported_after"
 """Keys of a task's file: whence it came, how it stood there, and what it waits for there that could not be found."""
