@@ -295,6 +295,14 @@ def test_attached_to_an_existing_class_it_checkpoints_each_crossing_and_calls_it
     assert theirs.actions["warning"].callback is None
 
 
+def test_our_own_class_does_what_is_attached_and_says_what_came_of_it() -> None:
+    budget = ContextBudget()
+    budget.actions["warning"].callback = lambda: 1 / 0
+    assert "division by zero" in budget.execute_action("warning")
+    assert budget.execute_action("subagent") and budget.execute_action("nothing")
+    assert ContextBudget.estimate_tokens("x" * 403) == 100
+
+
 # ---- what the client says ----
 
 
