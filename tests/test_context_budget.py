@@ -6,13 +6,14 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import storekit
 from ralf_integrations.blackbox5 import context_budget
 from ralf_integrations.blackbox5.checkpointing import Checkpointing
-from ralf_integrations.blackbox5.context_budget import THRESHOLDS, ThresholdAction, attach, read_state
+from ralf_integrations.blackbox5.context_budget import THRESHOLDS, ContextBudget, ThresholdAction, attach, read_state
 from storekit import Ran
 
 ROUTE = "TASK-001"
@@ -51,10 +52,13 @@ def as_file(cwd: Path, *args: object, **more: str) -> Ran:
 
 TABLE = [
     (0, 0.0, None, 0),
+    (80_000, 40.0, "subagent", 0),
     (139_999, 70.0, "subagent", 0),
     (140_000, 70.0, "warning", 0),
+    (169_999, 85.0, "warning", 0),
     (170_000, 85.0, "critical", 3),
     (190_000, 95.0, "hard_limit", 2),
+    (200_000, 100.0, "hard_limit", 2),
     (987_654, 493.83, "hard_limit", 2),
 ]
 

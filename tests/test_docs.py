@@ -22,7 +22,7 @@ from ralf_cli.aliases import resolved
 from ralf_cli.command import GLOBAL
 from ralf_cli.main import main
 from ralf_integrations.blackbox5 import dropins
-from ralf_integrations.blackbox5.context_budget import ContextBudget
+from test_cli_sessions import Shell, Step, steps_of
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(
