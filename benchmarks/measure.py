@@ -217,7 +217,6 @@ _SECTIONS = {
     "Storage and growth": ("growth", "machinery", "storage", "stores"),
     "Search": ("search",),
     "Redaction and secrets": ("redaction",),
-    "Trust": ("trust",),
     "Tasks and loop": ("between_agents", "claims", "loop", "tasks"),
     "Agent state and stores": ("runs",),
     "Migration": ("migration",),

@@ -110,15 +110,13 @@ PARTS = {
     ),
     "nats": Part("the store on NATS servers", ("tests/test_*nats*.py", "tests/conformance/test_leases.py")),
     "faults": Part(
-        "kills, failed calls, writers and merges; each broken variant is found",
-        ("tests/test_fault_harnesses.py", "tests/test_run_harness.py", "tests/test_forgetting.py"),
+        "kills, failed calls, power loss, writers and merges; each broken variant is found",
+        ("tests/test_fault_harnesses.py", "tests/test_run_harness.py"),
     ),
     "storms": Part(
         "tasks, claims and loops under storms of processes and kills",
         ("tests/test_task*.py", "tests/test_loop*.py", "tests/test_memory*.py"),
     ),
-    "writers": Part("sixteen writers, with the machine to themselves", runs=(("tests.faults.writers",),)),
-    "power": Part("power loss on a logged block device", ("tests/test_power_loss.py",)),
     "hostile": Part(
         "hostile logs, documents, stores and repositories; expressions are linear; secrets",
         (
@@ -127,7 +125,6 @@ PARTS = {
             "tests/test_fuzz.py",
             "tests/test_linear.py",
             "tests/test_roundtrip.py",
-            "tests/test_damage.py",
             "tests/test_cut_secrets.py",
             "tests/test_redact.py",
         ),

@@ -75,7 +75,6 @@ def test_statement_28_ten_lines_or_400_characters_of_a_file_may_be_quoted_and_no
 
 @pytest.mark.ci
 def test_statement_28_messages_with_contents_of_files_are_refused_however_they_are_dressed(this: Project) -> None:
-    """`python -m tests.faults.message_contents` is the long run of 1,000."""
     accepted = [given.how for given in agent_words.with_contents(5, seed=28) if _is_accepted(this, given)]
     assert accepted == []
 

@@ -132,8 +132,7 @@ def test_statement_7_segments_of_25_000_tokens_lose_85_percent_and_the_figures_a
 
 @pytest.mark.ci
 def test_statement_9_a_process_that_is_killed_at_any_call_leaves_the_state_before_or_after() -> None:
-    """`python -m tests.faults.compactions` is the long run at every call."""
-    found = compactions.run(step=120)
+    found = compactions.run(compactions.Size(step=120))
     assert dict(found.examples) == {}
     assert found.rounds > 1
 
@@ -262,7 +261,6 @@ def test_a_record_of_an_earlier_version_is_read_and_undone(tmp_path: Path) -> No
 
 @pytest.mark.ci
 def test_random_conversations_are_compacted_and_come_back(tmp_path: Path) -> None:
-    """`python -m tests.faults.conversations` divides 100,000."""
     dice = random.Random(23)  # noqa: S311  the same each time
     compactions = 0
     for number in range(40):

@@ -50,7 +50,6 @@ def test_a_pin_stays_with_the_result_of_its_call() -> None:
 
 @pytest.mark.ci
 def test_random_conversations_are_never_over_budget_and_no_call_is_parted_from_its_result() -> None:
-    """`python -m tests.faults.conversations` is the long run."""
     assert conversations.run(400, seed=7_000_000) == []
 
 

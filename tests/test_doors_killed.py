@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.faults.run_work import Notes, killed_at
+from tests.faults.rig import Notes, killed_at
 
 import storekit
 from ralf.document.index import files_in

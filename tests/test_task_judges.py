@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.faults import claims, clones, loops, tenure
+from tests.faults import clones, loops, tenure
 from tests.faults.tenure import Answer, Span
 
 RACERS = ("racer-1", "racer-2", "racer-3")
@@ -93,44 +93,6 @@ def test_a_stream_in_which_a_stale_holder_ends_the_task_or_a_number_comes_twice_
     assert "stale" in kinds(tenure.of_records(stream("claim", "lost", "claim", "stale done")))
     one, two = stream("claim", "done")
     assert "unfenced" in kinds(tenure.of_records([one, {**two, "n": 1}]))
-
-
-# ---- a long list, taken down ----
-
-LIST = {"A": (), "B": ("A",)}
-TAKEN = [
-    claims.Said(1.0, "claimed", "one", "A", 5),
-    claims.Said(1.5, "killed", "one"),
-    claims.Said(2.0, "claimed", "two", "A", 6),
-    claims.Said(2.5, "ending", "two", "A", 6),
-    claims.Said(2.6, "done", "two", "A", 6),
-    claims.Said(3.0, "claimed", "one", "B", 8),
-    claims.Said(3.5, "ending", "one", "B", 8),
-    claims.Said(3.6, "done", "one", "B", 8),
-]
-
-
-def test_a_list_that_was_taken_down_by_workers_that_died_has_no_fault() -> None:
-    assert kinds(claims.judged(LIST, TAKEN, {"A", "B"})) == []
-
-
-@pytest.mark.parametrize(
-    ("said", "completed", "fault"),
-    [
-        ([TAKEN[0], *TAKEN[2:]], {"A", "B"}, "doubled"),  # the first one was not killed
-        (TAKEN, {"A"}, "lost"),
-        (TAKEN[:5], {"A"}, "lost"),
-        ([*TAKEN[5:], *TAKEN[:5]], {"A", "B"}, None),  # sorted by time
-        ([TAKEN[0], claims.Said(1.1, "claimed", "two", "A", 5), *TAKEN[3:]], {"A", "B"}, "doubled"),
-        ([claims.Said(0.5, "claimed", "one", "B", 4), *TAKEN[:5]], {"A", "B"}, "early"),
-        ([*TAKEN, claims.Said(4.0, "failed", "one", "Damaged")], {"A", "B"}, "failed"),
-    ],
-)
-def test_a_list_that_was_not_taken_down_right_is_found(
-    said: list[claims.Said], completed: set[str], fault: str | None
-) -> None:
-    found = kinds(claims.judged(LIST, said, completed))
-    assert fault in found if fault else found == []
 
 
 # ---- a loop ----

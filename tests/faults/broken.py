@@ -9,7 +9,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -66,8 +66,6 @@ def _one_file(folder: Path, clone: str, tree: dict[str, object]) -> None:
 
 
 def _patched(*changes: tuple[object, str, Any]) -> AbstractContextManager[Any]:
-    from contextlib import ExitStack
-
     stack = ExitStack()
     for where, name, value in changes:
         stack.enter_context(patch.object(where, name, value))
@@ -87,8 +85,3 @@ VARIANTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "one file a clone": partial(_patched, (shared_files, "write", _one_file)),
 }
 """By name, what breaks the write path for a block."""
-
-LACKING: dict[str, Callable[[], AbstractContextManager[Any]]] = {
-    "exchange": partial(_patched, (durable, "_renameat2", lambda: None)),
-}
-"""By name, what a system may lack, as macOS does, and some file systems. Nothing is lost there either."""

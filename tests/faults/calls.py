@@ -15,7 +15,6 @@ import ctypes
 import errno
 import gc
 import json
-import multiprocessing
 import os
 import random
 import select
@@ -24,27 +23,23 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from unittest.mock import patch
 
 from tests import storekit
-from tests.faults import rig
+from tests.faults import broken, rig
 from tests.faults.kept import Kept
 
 import ralf
 from ralf.errors import RalfError
 from ralf.maintenance import repair
-from ralf.maintenance.verify import verify
 from ralf.memory import file as memory_file, writing
 from ralf.memory.family import delta, new_item
 from ralf.project import find
-from ralf.route import archive, corrections, history, taking_back
+from ralf.route import archive, corrections, taking_back
 from ralf.tasks import claims, editing, planfile, sequence, serializing, store, taskfile
 from ralf.tasks.model import Task, TaskState
 
@@ -53,7 +48,6 @@ _LIBRARY = "RALF_FAULTS_SHIM"
 _KILL, _SHORT = -9, -2
 _REFUSED = 3  # the exit status of work that ended with an error that it is meant to end with
 _HANGS = 60.0  # seconds
-_AT_ONCE = 2
 _ANY = ("EIO", "EACCES")
 _FULL = ("ENOSPC", "EDQUOT", "EIO", "EROFS")
 FAULTS = {
@@ -88,22 +82,6 @@ def _decide(root: Path, acknowledge: rig.Acknowledge) -> None:
 def _checkpoint(root: Path, acknowledge: rig.Acknowledge) -> None:
     if ralf.checkpoint(rig.ROUTE, root / "session.jsonl", root=root).checkpoints:
         acknowledge("c-new")
-
-
-def _drop(root: Path, _: rig.Acknowledge) -> None:
-    corrections.drop(rig.ROUTE, "DEC-001", root=root)
-
-
-def _revert(root: Path, _: rig.Acknowledge) -> None:
-    taking_back.revert(rig.ROUTE, "r1", root=root)
-
-
-def _archive(root: Path, _: rig.Acknowledge) -> None:
-    archive.archive(find(root), rig.ROUTE)
-
-
-def _repair(root: Path, _: rig.Acknowledge) -> None:
-    repair.repair(root=root)
 
 
 _TASKS = [TaskState(task=Task(id=f"TASK-{number}", title=f"Carry tide table {number} over")) for number in range(7)]
@@ -159,8 +137,12 @@ class Work:
     fault: Callable[[Path], str] = lambda _: ""
 
 
-def _nothing(root: Path) -> list[str]:
-    return []
+def _repair(root: Path, _: rig.Acknowledge) -> None:
+    repair.repair(root=root)
+
+
+def _none(_: object) -> None:
+    """What a piece of work returns is nobody's."""
 
 
 def _some(root: Path) -> list[str]:
@@ -188,54 +170,6 @@ def _archived(root: Path) -> list[str]:
     said = _some(root)
     assert archive.archive(find(root), rig.ROUTE)
     return said
-
-
-_OTHERS = [f"berth-{number:02d}" for number in range(39)]
-
-
-def _forty(root: Path) -> list[str]:
-    """The same, and 39 more routes of a decision each; what is told of the first is kept."""
-    said = _some(root)
-    for name in _OTHERS:
-        ralf.record_decision(name, f"Choose {name}", root=root)
-    (root / "told").write_text(_told(root), encoding="utf-8")
-    return said
-
-
-def _archive_due(root: Path, days: int = 400) -> None:
-    """Archive what is due in so many days."""
-    now = time.time
-    with patch("time.time", lambda: now() + days * 86_400.0):
-        archive.when_due(find(root))
-
-
-def _told(root: Path) -> str:
-    """What is told of a route, whether it is archived or not."""
-    labels = [label for label, _ in history.checkpoints(find(root), rig.ROUTE)]
-    then = [history.context_at(rig.ROUTE, label, root=root).render() for label in labels]
-    why = [ralf.why(rig.ROUTE, label, root=root) for label in (*labels, "DEC-001")]
-    return repr((then, why, [hit.id for hit in ralf.search("tide table", route=rig.ROUTE, root=root)]))
-
-
-def _archive_fault(root: Path) -> str:
-    """What is wrong with routes of which each has to be archived or not; a look on a later day completes it."""
-    told = (root / "told").read_text(encoding="utf-8")
-    found = [one for one in verify(root=root).findings if "left who died" not in one.what]
-    if found or _told(root) != told:
-        return f"something else is told: {found}"
-    _archive_due(root, 500)
-    if left := ralf.list_routes(root=root):
-        return f"not archived: {[one.route for one in left]}"
-    for name in _OTHERS:
-        if [one.decision for one in ralf.get_context(name, root=root).decisions] != [f"Choose {name}"]:
-            return f"{name} lacks its decision"
-    if (found := [*verify(root=root).findings]) or _told(root) != told:
-        return f"something else is told once they are archived: {found}"
-    ralf.record_decision(_OTHERS[0], "Go on", root=root)
-    back = [one.route for one in ralf.list_routes(root=root)]
-    decisions = [one.decision for one in ralf.get_context(_OTHERS[0], root=root).decisions]
-    is_back = (back, decisions) == ([_OTHERS[0]], [f"Choose {_OTHERS[0]}", "Go on"])
-    return "" if is_back else f"brought back: {back}, {decisions}"
 
 
 def _harmed(root: Path) -> list[str]:
@@ -341,15 +275,14 @@ def _task_fault(root: Path) -> str:
 
 WORKS: dict[str, Work] = {
     "a repair": Work(_harmed, _repair, again=_repair),  # first: it takes as long as all others
-    "the first decision": Work(_nothing, _decide),
+    "the first decision": Work(lambda _: [], _decide),
     "a decision": Work(_some, _decide),
     "a checkpoint": Work(_some, _checkpoint),
     "a decision that takes a save in": Work(_saved, _decide),
-    "a drop": Work(_some, _drop),
-    "a revert": Work(_some, _revert),
-    "an archive": Work(_some, _archive),
+    "a drop": Work(_some, lambda root, _: _none(corrections.drop(rig.ROUTE, "DEC-001", root=root))),
+    "a revert": Work(_some, lambda root, _: _none(taking_back.revert(rig.ROUTE, "r1", root=root))),
+    "an archive": Work(_some, lambda root, _: _none(archive.archive(find(root), rig.ROUTE))),
     "a decision of an archived route": Work(_archived, _decide),
-    "an archive of forty routes": Work(_forty, lambda root, _: _archive_due(root), fault=_archive_fault),
     "a write to a memory": Work(_remembering, _remember, fault=lambda root: _memory_fault(root, "old")),
     "a write to a memory that takes a save in": Work(
         _remembering, _remember_saved, fault=lambda root: _memory_fault(root, "old", "old, saved", kept="old, saved")
@@ -547,7 +480,6 @@ def _unsynced(calls: list[str]) -> set[str]:
 
 
 LONG = (
-    "an archive of forty routes",
     "a task that is done and takes a save in",
     "a write to a memory",
     "a write to a memory that takes a save in",
@@ -555,27 +487,32 @@ LONG = (
 """Each of these takes longer than all others together: they are done only when they are named."""
 
 
-def run(rounds: int, seed: int, only: Sequence[str], *, part: int = 1) -> rig.Found:
-    """Every call with every fault, or of these each so many-th, from a random one on; then `rounds` pairs of faults."""
-    found = rig.Found()
-    count = len(only)
-    with ProcessPoolExecutor(_AT_ONCE, multiprocessing.get_context("fork")) as pool:
-        for one in pool.map(_one, only, [rounds // count] * count, [seed] * count, [part] * count):
-            found.add(one)
-    return found
+@dataclass(frozen=True)
+class Size:
+    """How much is done: of every call with every fault each so many-th, then so many pairs of faults."""
+
+    part: int = 1
+    rounds: int = 0
 
 
-def _one(name: str, pairs: int, seed: int, part: int) -> rig.Found:
-    found = rig.Found()
-    with tempfile.TemporaryDirectory(prefix="ralf-faults-", dir=storekit.MEMORY) as folder:
-        Harness(found).run(name, WORKS[name], Path(folder), pairs, random.Random(f"{seed} {name}"), part)
-    return found
+def run(size: Size, seed: int, only: Sequence[str]) -> rig.Found:
+    """Each piece of work, in a process of its own, two at once."""
+
+    def share(names: Sequence[str]) -> rig.Found:
+        found = rig.Found()
+        for name in names:
+            with tempfile.TemporaryDirectory(prefix="ralf-faults-", dir=storekit.MEMORY) as folder:
+                dice = random.Random(f"{seed} {name}")
+                Harness(found).run(name, WORKS[name], Path(folder), size.rounds // len(only), dice, size.part)
+        return found
+
+    return rig.shared_out(share, only, jobs=2)
 
 
 def main() -> int:
     """The command; it starts itself again, with the shim."""
     if _LIBRARY in os.environ:
-        return rig.main("calls", run, rounds=0, what="faults", kinds=WORKS, alone=LONG, parted=True)
+        return rig.command("calls", Size(), run, kinds=WORKS, alone=LONG, broken=broken.VARIANTS)
     compiler = shutil.which("cc")
     if compiler is None:
         print("skipped: there is no C compiler (cc)", file=sys.stderr)

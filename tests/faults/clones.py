@@ -22,7 +22,7 @@ from tests.faults.tenure import Fault
 from kit import git
 from ralf.errors import RalfError
 from ralf.project import Project
-from ralf.tasks import claims, editing, store, trust
+from ralf.tasks import claims, editing, serializing, store, trust
 from ralf.tasks.model import Task
 
 KINDS = ("different tasks", "with sequences", "the same task")
@@ -95,8 +95,6 @@ class Clone:
 
     def serialize(self) -> None:
         """Put the tasks into a sequence."""
-        from ralf.tasks import serializing
-
         serializing.serialize(every=2, root=self.root)
 
     def _claimed(self, task: str, end: Callable[[str], object]) -> None:
@@ -236,15 +234,7 @@ def _bytes(path: Path) -> bytes:
     return path.read_bytes() if path.is_file() else b""
 
 
-@dataclass(frozen=True)
-class Size:
-    """How many histories, and the number of the first, to play one again."""
-
-    rounds: int = 500
-    first: int = 0
-
-
-def run(size: Size, seed: int, only: Sequence[str] = KINDS) -> rig.Found:
+def run(size: rig.Rounds, seed: int, only: Sequence[str] = KINDS) -> rig.Found:
     """So many histories of different tasks, a tenth of each other kind; with how many conflicts each."""
     found = rig.Found()
     for kind in only:
@@ -264,13 +254,4 @@ def run(size: Size, seed: int, only: Sequence[str] = KINDS) -> rig.Found:
 
 
 if __name__ == "__main__":
-    status = rig.command(
-        "clones",
-        Size,
-        lambda size, given: run(size, given.seed, given.only or KINDS),
-        of="tasks",
-        faults=("lost", "doubled", "wrong", "unmarked", "unsaid"),
-        only=KINDS,
-        targets={f"{KINDS[0]}: histories with a conflict": f"≤ {MOST_CONFLICTS:.0%}"},
-    )
-    sys.exit(status)
+    sys.exit(rig.command("clones", rig.Rounds(), run, kinds=KINDS))

@@ -10,16 +10,14 @@ messages back, and the store is whole.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
-import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests import compactkit
 from tests.faults import rig
-from tests.faults.figures import told
-from tests.faults.run_work import killed_at
 
 from ralf import project
 from ralf.compaction import records
@@ -59,8 +57,15 @@ def judge(root: Path, messages: compactkit.Messages) -> list[str]:
     return found
 
 
-def run(step: int = 1) -> rig.Found:
-    """Kill a compaction at each call, `step` apart, and judge what is left."""
+@dataclass(frozen=True)
+class Size:
+    """Calls between two kills: 1 for every call."""
+
+    step: int = 1
+
+
+def run(size: Size, _: int = 1, __: Sequence[str] = ()) -> rig.Found:
+    """Kill a compaction at each call, so many apart, and judge what is left."""
     found = rig.Found()
     messages = conversation()
     with rig.store() as root:
@@ -68,30 +73,15 @@ def run(step: int = 1) -> rig.Found:
     number, lived, after = 0, False, 0
     while not lived:
         with rig.store() as root:
-            lived = not killed_at(number, lambda here=root: compact(messages, 30_000, ROUTE, root=here, force=True))  # type: ignore[misc]
+            lived = not rig.killed_at(number, lambda here=root: compact(messages, 30_000, ROUTE, root=here, force=True))  # type: ignore[misc]
             after += bool(records.status(project.find(root), ROUTE).count)
             found.rounds += 1
             for fault in judge(root, messages):
                 found.note(fault[:40], f"killed at call {number}: {fault}")
-        number += step
+        number += size.step
     found.figures["kills after which the record was there"] = f"{after} of {found.rounds}"
     return found
 
 
-def main() -> int:
-    """Run it, and print a line a figure."""
-    parser = argparse.ArgumentParser(prog="python -m tests.faults.compactions")
-    parser.add_argument("--step", type=int, default=1, help="calls between two kills; default: every call")
-    arguments = parser.parse_args()
-    started = time.monotonic()
-    found = run(arguments.step)
-    figures = [
-        (f"compactions: killed at {found.rounds:,} calls, neither before nor after", sum(found.faults.values()), "0"),
-        *((f"compactions: {name}", value, "") for name, value in found.figures.items()),
-        ("compactions: time", f"{time.monotonic() - started:.0f} s", ""),
-    ]
-    return told(figures, [f"{kind}: {example}" for kind, example in found.examples.items()])
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(rig.command("compactions", Size(), run))

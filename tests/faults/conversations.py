@@ -1,12 +1,9 @@
 """Random conversations, cut to random budgets and divided at random: none is over its budget, no message gets lost, and
 no call is parted from its result.
-
-python -m tests.faults.conversations --count 100000    the long run
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 from collections.abc import Sequence
@@ -187,17 +184,3 @@ def run(count: int, seed: int = 0) -> list[str]:
         wrong += faults_of_division(messages, segments_of(messages, pins=pins), pins)
         found += [f"conversation {number}: {fault}" for fault in wrong]
     return found
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The long run."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=100_000)
-    chosen = parser.parse_args(arguments)
-    found = run(chosen.count)
-    print(*found[:50], f"{chosen.count:,} conversations, {len(found)} faults", sep="\n")
-    return 1 if found else 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

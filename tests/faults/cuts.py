@@ -44,15 +44,15 @@ class Moment(NamedTuple):
     cache: Kept
 
 
-def run(rounds: int, seed: int, only: Sequence[str]) -> rig.Found:
+def run(size: rig.Rounds, seed: int, only: Sequence[str]) -> rig.Found:
     """So many stores that are laid together, of histories written at random."""
     found = rig.Found()
     random_ = random.Random(seed)
-    while found.rounds < rounds:
+    while found.rounds < size.rounds:
         with rig.store() as root:
             moments = _history(root, random_)
             cases = [case for kind in only for case in _cases(kind, len(moments))]
-            for case in random_.sample(cases, min(len(cases), rounds - found.rounds, _A_HISTORY)):
+            for case in random_.sample(cases, min(len(cases), size.rounds - found.rounds, _A_HISTORY)):
                 _one(root, moments, *case, found)
                 found.rounds += 1
     return found
@@ -169,4 +169,4 @@ def _lay(root: Path, journal_: bytes, file: bytes, cache: Kept | None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(rig.main("cuts", run, rounds=100, what="stores laid together", kinds=KINDS))
+    sys.exit(rig.command("cuts", rig.Rounds(), run, kinds=KINDS))

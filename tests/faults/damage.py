@@ -1,14 +1,13 @@
 """Random damage to random small stores: `verify` names it, a repair mends it, and whatever is whole stays.
 
-    python -m tests.faults.damage --rounds 10000 [--seed N] [--broken]
+    python -m tests.faults.damage --rounds 10000
 
 A round copies a store, harms one to four of its files (bits, truncation, deletion, garbage, exchange), looks, repairs,
-and looks again. `--broken` runs it with a repair that removes what it should keep.
+and looks again.
 """
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import os
 import random
@@ -16,15 +15,15 @@ import re
 import shutil
 import sys
 import tempfile
-import time
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
+from unittest.mock import patch
 
 from tests import storekit
-from tests.faults.figures import told
+from tests.faults import rig
 from tests.storekit import context_of, write_session
 
 import ralf
@@ -45,7 +44,7 @@ _FRAME = re.compile(
 
 
 class Failed(AssertionError):
-    """A promise that was not kept; the seed of its round is in the message."""
+    """A promise that was not kept; its round is in a note."""
 
 
 # ---- stores ----
@@ -121,15 +120,8 @@ def _lines(dice: random.Random, path: Path, _: list[Path]) -> None:
     path.write_bytes(b"".join(lines))
 
 
-HARMS: list[Callable[[random.Random, Path, list[Path]], None]] = [
-    _bits,
-    _bits,
-    _truncation,
-    _deletion,
-    _garbage,
-    _exchange,
-    _lines,
-]
+HARMS: list[Callable[[random.Random, Path, list[Path]], None]] = [_bits] * 2
+HARMS += [_truncation, _deletion, _garbage, _exchange, _lines]
 
 
 def harm(dice: random.Random, root: Path) -> list[str]:
@@ -212,7 +204,7 @@ def _check_read(root: Path, base: Path, told: list[str]) -> None:
 def round_of(number: int, base: Path, folder: Path) -> None:
     """One round; Failed when a promise is not kept."""
     dice = random.Random(number)
-    root = storekit.copied(base, folder / "store")
+    root = storekit.copied(base, folder / f"store-{number}")
     try:
         told = harm(dice, root)
         where = f"round {number}, {base.name}: {told}"
@@ -240,9 +232,12 @@ def round_of(number: int, base: Path, folder: Path) -> None:
                     ralf.get_context(one.route, root=root)
             search("harbour level", root=root)
         except Failed as error:
-            raise Failed(f"{where}: {error}") from None
+            error.add_note(where)
+            raise
         except Exception as error:
-            raise Failed(f"{where}: crashed with {type(error).__name__}: {error}") from error
+            crash = Failed(f"crashed with {type(error).__name__}")
+            crash.add_note(f"{where}: {error}")
+            raise crash from error
     finally:
         shutil.rmtree(root)
 
@@ -270,7 +265,7 @@ def _check_kept(root: Path, before: set[bytes]) -> None:
         rest = [line for line in lines.split(b"\n") if line.strip(b"\n") and line not in plain]
         rest = [line for line in rest if not line.startswith(b'{"header":')]
         if rest and b"context_checkpoint" not in content[:200] and not _pieces_are_kept(rest, plain):
-            raise Failed(f"bytes are gone: {rest[0][:80]!r}")
+            raise Failed("bytes are gone")
 
 
 def _pieces_are_kept(lines: list[bytes], plain: bytes) -> bool:
@@ -284,55 +279,37 @@ def _pieces_are_kept(lines: list[bytes], plain: bytes) -> bool:
     return True
 
 
-# ---- running ----
+# ---- the command ----
 
 
-@contextmanager
-def broken_repair() -> Iterator[None]:
-    """A repair that removes what it cannot read."""
-    aside = repairs._Repair.aside
-
-    def remove(self: repairs._Repair, path: Path, *_: object) -> Path:
-        if path.suffix not in (".jsonl", ".gz"):
-            path.unlink(missing_ok=True)
-        self.note(path, "removed")
-        return path
-
-    repairs._Repair.aside = remove  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        repairs._Repair.aside = aside  # type: ignore[method-assign]
+def _aside(self: repairs._Repair, path: Path, *_: object) -> Path:
+    """Remove what cannot be read, instead of putting it aside."""
+    if path.suffix not in (".jsonl", ".gz"):
+        path.unlink(missing_ok=True)
+    self.note(path, "removed")
+    return path
 
 
-def run(rounds: int, seed: int = 0, *, stop: bool = True) -> dict[str, object]:
-    """Rounds on stores made anew; Failed at the first promise that is not kept, or all of them told at the end."""
-    begin, failed = time.monotonic(), []
+BROKEN = {"a repair that removes": lambda: patch.object(repairs._Repair, "aside", _aside)}
+
+
+def run(size: rig.Rounds, seed: int, _: Sequence[str]) -> rig.Found:
+    """Rounds on stores made anew."""
     with tempfile.TemporaryDirectory(dir=storekit.MEMORY) as name:
         made = bases(Path(name) / "bases")
-        for number in range(seed, seed + rounds):
-            try:
-                round_of(number, made[number % len(made)], Path(name))
-            except Failed as error:
-                if stop:
-                    raise
-                failed.append(str(error))
-    return {"rounds": rounds, "failed": failed, "seconds": round(time.monotonic() - begin, 1)}
 
+        def share(numbers: Sequence[int]) -> rig.Found:
+            found = rig.Found(rounds=len(numbers))
+            for number in numbers:
+                try:
+                    round_of(number, made[number % len(made)], Path(name))
+                except Failed as error:
+                    found.note(str(error), f"--seed {seed} --first {number}: {error.__notes__}")
+            return found
 
-def main() -> None:
-    """The long run."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=10_000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--broken", action="store_true", help="with a repair that removes what it should keep")
-    chosen = parser.parse_args()
-    with broken_repair() if chosen.broken else nullcontext():
-        came_to = run(chosen.rounds, chosen.seed, stop=False)
-    failed = list(map(str, came_to["failed"]))
-    what = f"{chosen.rounds:,} harmed stores: not named, not mended, or less than before"
-    sys.exit(told([(what, len(failed), "0")], failed))
+        first = seed * 1_000_000 + size.first
+        return rig.shared_out(share, range(first, first + size.rounds), jobs=size.jobs)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(rig.command("damage", rig.Rounds(), run, broken=BROKEN))

@@ -2,8 +2,7 @@
 
 Each save is of what the editor had read when it was opened, with a note of its own, and is then looked for in the
 journal. Saves in place are made as editors make them: emptied and written in one go, in pieces with a pause between
-them, now and then a long one, also into the file that was there when the program looked for it; saves by rename come
-whole.
+them, now and then a long one; saves by rename come whole, also on a system that cannot exchange two names.
 
     python -m tests.faults.editors --rounds 20000
 """
@@ -15,11 +14,15 @@ import random
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
 from tests import storekit
-from tests.faults import rig
+from tests.faults import broken, rig
+
+from ralf.storage import durable
 
 _PAUSE = 0.01  # seconds between two saves, on the average
 _OPEN = 0.005  # between reading the file and saving it, at most
@@ -65,18 +68,22 @@ WAYS: dict[str, Callable[[Path, str, random.Random], None]] = {
     "in pieces": _in_pieces,
     "slowly": _slowly,
     "by rename": _by_rename,
+    "without an exchange": _by_rename,
 }
 
 
-def run(rounds: int, seed: int, only: Sequence[str]) -> rig.Found:
+def run(size: rig.Rounds, seed: int, only: Sequence[str]) -> rig.Found:
     """So many saves, in all ways."""
     found = rig.Found()
     rig.warm()
-    while found.rounds < rounds:
+    while found.rounds < size.rounds:
         for way in only:
-            saves = min(_A_STORE, max(1, rounds // len(only)), rounds - found.rounds)
+            saves = min(_A_STORE, max(1, size.rounds // len(only)), size.rounds - found.rounds)
+            lacking = (
+                patch.object(durable, "_renameat2", lambda: None) if way == "without an exchange" else nullcontext()
+            )
             if saves > 0:
-                with rig.store() as root:
+                with rig.store() as root, lacking:
                     _one_store(root, way, saves, f"{seed} {found.rounds}", found)
                 found.rounds += saves
     return found
@@ -88,12 +95,10 @@ def _one_store(root: Path, way: str, saves: int, seed: str, found: rig.Found) ->
     rig.decide(root, "before", before.append)
     writers = [rig.forked(partial(_write, root, f"w{number}", pipe, done)) for number in range(_WRITERS)]
     editor = rig.forked(partial(_edit, root, way, saves, seed, pipe))
-    if os.waitstatus_to_exitcode(os.waitpid(editor, 0)[1]):
-        found.note("failed", f"{way}: the editor ended with an error")
+    found.note("failed", f"{way}: the editor ended with an error", bool(os.waitpid(editor, 0)[1]))
     done.touch()
     for writer in writers:
-        if os.waitstatus_to_exitcode(os.waitpid(writer, 0)[1]):
-            found.note("failed", f"{way}: a writer ended with an error")
+        found.note("failed", f"{way}: a writer ended with an error", bool(os.waitpid(writer, 0)[1]))
     acknowledged = {*before, *pipe.markers()}
     found.acknowledged += len(acknowledged)
     rig.settle(root, acknowledged, found, f"{way}, {seed}", marker="after")
@@ -124,4 +129,4 @@ def _write(root: Path, name: str, pipe: rig.Pipe, done: Path) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(rig.main("editors", run, rounds=400, what="saves", kinds=WAYS))
+    sys.exit(rig.command("editors", rig.Rounds(400), run, kinds=WAYS, broken=broken.VARIANTS))

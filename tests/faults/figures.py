@@ -1,6 +1,4 @@
-"""The options of a harness, and what it prints at its end: a table with a line a figure, which benchmarks/trust.py
-reads, and the first faults.
-"""
+"""The options of a harness, and what it prints at its end: a table with a line a figure, and the first faults."""
 
 from __future__ import annotations
 
@@ -30,20 +28,21 @@ def told(figures: Iterable[Figure], faults: Sequence[str] = ()) -> int:
 
 
 def size_options(
-    name: str, size: type[_Size], kinds: Iterable[str], broken: Iterable[str], args: Sequence[str] | None = None
+    name: str, size: _Size | type[_Size], kinds: Iterable[str], broken: Iterable[str], args: Sequence[str] | None = None
 ) -> tuple[argparse.Namespace, _Size]:
     """The options of `tests.faults.NAME`, read: one for each field of its size, what to run, what to break."""
     parser = argparse.ArgumentParser(prog=f"python -m tests.faults.{name}")
     names = {one.name: f"--{one.name.replace('_', '-')}" for one in fields(size)}  # type: ignore[arg-type]
     for one in fields(size):  # type: ignore[arg-type]
+        default = getattr(size, one.name)
         if one.type == "bool":
             parser.add_argument(names[one.name], action="store_true")
         else:
-            shown = f"default: {one.default:,}" if one.default != "" else None
-            parser.add_argument(names[one.name], type=type(one.default), default=one.default, help=shown)
+            parser.add_argument(names[one.name], type=type(default), default=default, help=f"default: {default}")
     if "seed" not in names:
         parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", choices=list(kinds), action="append", help="only these; may be repeated")
     parser.add_argument("--broken", choices=sorted(broken), default="", help="break it on purpose: it has to be found")
     given = parser.parse_args(args)
-    return given, size(**{one: getattr(given, one) for one in names})
+    made = size if isinstance(size, type) else type(size)
+    return given, made(**{one: getattr(given, one) for one in names})

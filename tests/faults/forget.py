@@ -1,34 +1,30 @@
 """Random items of random small stores are forgotten: no byte of their words is left, and the store verifies.
 
-    python -m tests.faults.forget --rounds 10000 [--seed N] [--broken caches|blobs|records|files]
+    python -m tests.faults.forget --rounds 10000
 
 A round copies a store, changes it a little (decisions, edits by hand, a model's work, drops, an archive), forgets a
 decision, a section or a text of it, in every third round killed on the way and then called again, and searches every
 file by other means than the program's own: the words, white space and case aside, in what each file holds, unpacked and
-parsed. `--broken` runs it with a forget that leaves out a part.
+parsed.
 """
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import io
 import json
-import os
 import random
 import shutil
 import sys
 import tempfile
-import time
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
-from tests.faults.figures import told
+from tests.faults import rig
 from tests.storekit import MEMORY, V100, context_of, copied, write_session, zipped
 
 import ralf
@@ -44,14 +40,9 @@ from ralf.text.cleaning import MARK
 from ralf.transcripts.events import read_evidence
 
 ROUTES = ("tide", "moon", "star")
-BROKEN = ("blobs", "caches", "files", "records")
 _NOUNS = "anchor beacon cable derrick engine funnel gangway halyard island jetty keel lantern mast needle oar".split()
 _VERBS = "keep move paint number oil drain lower raise count name close open mark wash".split()
 _PLACES = "harbour north pier lighthouse station third stone old quay inner basin western mole".split()
-
-
-class Failed(AssertionError):
-    """A promise that was not kept; the seed of its round is in the message."""
 
 
 # ---- stores ----
@@ -168,36 +159,8 @@ def _long(text: str) -> bool:
     return len(text.split()) >= 5  # more than the program asks for: short ones are left where they stand
 
 
-def _killed_at(place: int) -> None:
-    """End this process, as a kill does, at the n-th call that changes a file or a name from now on."""
-    count = 0
-
-    def hook(event: str, args: tuple[Any, ...]) -> None:
-        nonlocal count
-        writes = event == "open" and isinstance(args[2], int) and args[2] & (os.O_WRONLY | os.O_RDWR)
-        if writes or event in ("os.remove", "os.rename", "os.rmdir", "os.truncate"):
-            count += 1
-            if count == place:
-                os._exit(9)
-
-    sys.addaudithook(hook)
-
-
-def _in_a_child_that_is_killed(place: int, work: Callable[[], object]) -> bool:
-    """Do something in a process that dies of it; whether it did."""
-    sys.stdout.flush()
-    child = os.fork()
-    if not child:
-        try:
-            _killed_at(place)
-            work()
-        finally:
-            os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
-
-
-def round_of(seed: int, made: Path, scratch: Path) -> bool:
-    """One round; whether it was killed on the way. Failed where a promise was not kept."""
+def round_of(seed: int, made: Path, scratch: Path) -> Iterator[tuple[str, str]]:
+    """What is wrong with one round; a third of them are killed on the way."""
     rng = random.Random(seed)  # to be repeated, not to be secret
     root = scratch / f"round-{seed}"
     copied(made, root)
@@ -206,27 +169,24 @@ def round_of(seed: int, made: Path, scratch: Path) -> bool:
         route, label, text, words = target(root, rng)
         words = [text] if text is not None else words
         others = _others(root, words)
-        killed = False
         if seed % 3 == 0:
-            killed = _in_a_child_that_is_killed(rng.randint(1, 40), lambda: forget(route, label, text=text, root=root))
-            _check_sound(seed, root)
+            rig.killed_at(rng.randint(1, 80), lambda: forget(route, label, text=text, root=root))
+            yield from _unsound(root)
         done = forget(route, label, text=text, root=root)
-        left = [f"{path}: {found}" for path in _all_files(root) if (found := _found_in(path, words))]
+        left = [f"{path}: {found}" for path in _all_files(root) if (found := found_in(path, words))]
         if left or done.left:
-            raise Failed(f"seed {seed}: {label or text!r} of {route} still stands in {left} {done.left}")
-        _check_sound(seed, root)
+            yield "left", f"{label or text!r} of {route} still stands in {left} {done.left}"
+        yield from _unsound(root)
         gone = [item for item in others if item not in _others(root, words) and label != item[1]]
         if gone:
-            raise Failed(f"seed {seed}: forgetting {label or text!r} of {route} took others with it: {gone}")
-        return killed
+            yield "gone", f"forgetting {label or text!r} of {route} took others with it: {gone}"
     finally:
         shutil.rmtree(root)
 
 
-def _check_sound(seed: int, root: Path) -> None:
-    bad = [finding for finding in verify(root=root).findings if finding.damage]
-    if bad:
-        raise Failed(f"seed {seed}: the store does not verify: {bad}")
+def _unsound(root: Path) -> Iterator[tuple[str, str]]:
+    if bad := [finding for finding in verify(root=root).findings if finding.damage]:
+        yield "unsound", f"the store does not verify: {bad}"
 
 
 def _others(root: Path, words: list[str]) -> list[tuple[str, str, str]]:
@@ -247,7 +207,7 @@ def _all_files(root: Path) -> Iterator[Path]:
     return (path for path in sorted(context_of(root).rglob("*")) if path.is_file())
 
 
-def _found_in(path: Path, words: list[str]) -> list[str]:
+def found_in(path: Path, words: list[str]) -> list[str]:
     texts = [_plain(text) for content in _contents(path.read_bytes()) for text in _texts(content)]
     return [word for word in words if word.strip() and any(_plain(word) in text for text in texts)]
 
@@ -291,51 +251,37 @@ def _plain(text: str) -> str:
     return " ".join(text.lower().split())
 
 
-# ---- running ----
+# ---- the command ----
 
 
-@contextmanager
-def broken(part: str) -> Iterator[None]:
-    """A forget that leaves out a part: blobs, caches, files or records."""
-    owner, name = {
-        "blobs": (_Forgetting, "_find_blobs"),
-        "caches": (_Forgetting, "_drop_caches"),
-        "files": (_Forgetting, "_mask"),
-        "records": (_Forgetting, "_count"),
-    }[part]
-    with patch.object(owner, name, lambda *_: 0 if part == "records" else None):
-        yield
+def _broken(owner: object, name: str, answer: object = None) -> Callable[[], AbstractContextManager[object]]:
+    return lambda: patch.object(owner, name, lambda *_: answer)
 
 
-def run(rounds: int, seed: int = 0, *, stop: bool = True) -> dict[str, object]:
-    """Rounds on copies of one store, until the first promise that is not kept, or all of them."""
-    begin, failed, killed = time.monotonic(), [], 0
+BROKEN = {
+    "blobs": _broken(_Forgetting, "_find_blobs"),
+    "caches": _broken(_Forgetting, "_drop_caches"),
+    "files": _broken(_Forgetting, "_mask"),
+    "records": _broken(_Forgetting, "_count", 0),
+}
+"""A forget that leaves out a part."""
+
+
+def run(size: rig.Rounds, seed: int, _: Sequence[str]) -> rig.Found:
+    """Rounds on copies of one store."""
     with tempfile.TemporaryDirectory(dir=MEMORY) as name:
         made = base(Path(name) / "base")
-        for number in range(seed, seed + rounds):
-            try:
-                killed += round_of(number, made, Path(name))
-            except Failed as error:
-                failed.append(str(error))
-                if stop:
-                    break
-    seconds = round(time.monotonic() - begin, 1)
-    return {"rounds": rounds, "killed": killed, "failed": failed, "seconds": seconds}
 
+        def share(numbers: Sequence[int]) -> rig.Found:
+            found = rig.Found(rounds=len(numbers))
+            for number in numbers:
+                for kind, fault in round_of(number, made, Path(name)):
+                    found.note(kind, f"--seed {seed} --first {number}: {fault}")
+            return found
 
-def main() -> None:
-    """The long run."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=10_000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--broken", choices=BROKEN, help="with a forget that leaves out this part")
-    chosen = parser.parse_args()
-    with broken(chosen.broken) if chosen.broken else nullcontext():
-        came_to = run(chosen.rounds, chosen.seed, stop=bool(chosen.broken))
-    failed = list(map(str, came_to["failed"]))
-    what = f"{chosen.rounds:,} items forgotten, {came_to['killed']:,} times after a kill: words left, or not clean"
-    sys.exit(told([(what, len(failed), "0")], failed))
+        first = seed * 1_000_000 + size.first
+        return rig.shared_out(share, range(first, first + size.rounds), jobs=size.jobs)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(rig.command("forget", rig.Rounds(), run, broken=BROKEN))

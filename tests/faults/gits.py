@@ -18,7 +18,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from tests.faults import rig
+from tests.faults import broken, rig
 
 from kit import git
 from ralf import project
@@ -98,14 +98,14 @@ class Repository:
         return chosen.__name__
 
 
-def run(rounds: int, seed: int, only: Sequence[str]) -> rig.Found:
+def run(size: rig.Rounds, seed: int, only: Sequence[str]) -> rig.Found:
     """So many sequences, in repositories of all kinds."""
     found = rig.Found()
     random_ = random.Random(seed)
     rig.warm()
-    while found.rounds < rounds:
+    while found.rounds < size.rounds:
         for kind in only:
-            sequences = min(_A_REPOSITORY, max(1, rounds // len(only)), rounds - found.rounds)
+            sequences = min(_A_REPOSITORY, max(1, size.rounds // len(only)), size.rounds - found.rounds)
             if sequences > 0:
                 with rig.store() as folder:
                     _one_repository(folder, kind, sequences, random_, found)
@@ -167,4 +167,4 @@ def _write(root: Path, name: str, pipe: rig.Pipe, done: Path) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(rig.main("gits", run, rounds=100, what="sequences of git commands", kinds=KINDS))
+    sys.exit(rig.command("gits", rig.Rounds(), run, kinds=KINDS, broken=broken.VARIANTS))

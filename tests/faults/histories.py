@@ -6,34 +6,30 @@ python -m tests.faults.histories --rounds 100000
 
 from __future__ import annotations
 
-import argparse
 import json
-import multiprocessing
 import random
 import re
 import sys
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Any
+from unittest.mock import patch
 
 from tests.contexts import as_read
-from tests.faults.figures import told
+from tests.faults import rig
 
 from ralf.document import merge
 from ralf.document.tree import to_tree
-from ralf.model import BODY, RouteContext, Section
+from ralf.model import BODY, Decision, RouteContext, Section
 from ralf.model.handover import number_of
-from ralf.route import edits, fold, routefile, taking_back
+from ralf.route import cap, edits, fold, routefile, taking_back
 from ralf.route.comparing import in_words
 from ralf.storage.journal import Record
 
 _WORDS = ("use tabs", "keep the columns", "never push", "one file", "a server", "---", "## x", "é → 日", "batch 10", "")
 _PATHS = ("src/a.py", "src/b.py", "docs/x y.md", "paths", "decisions")
 _MARK = re.compile(r"\bm[0-9]+m\b")
-_CHUNK = 50
 
 
 class History:
@@ -105,8 +101,6 @@ class History:
         return made
 
     def _drop(self) -> None:
-        from ralf.route import cap
-
         if self.now.decisions:
             stone = cap.tombstone(self.rng.choice(self.now.decisions))
             self.add("drop", {"tombstone": to_tree(stone)})
@@ -261,7 +255,10 @@ def _of_labels(history: History) -> Iterator[str]:
         made = [*payload.get("decisions", ()), *filter(None, [payload.get("decision")])]
         for item in made:
             words = given.setdefault(item["id"], item["decision"])
-            if edits.said(_decision(words)) != edits.said(_decision(item["decision"])) and record.kind != "edit":
+            if (
+                edits.said(Decision(decision=words)) != edits.said(Decision(decision=item["decision"]))
+                and record.kind != "edit"
+            ):
                 yield f"{item['id']} was given twice"
     numbers = [
         context.checkpoint_history[-1].checkpoint_id
@@ -270,12 +267,6 @@ def _of_labels(history: History) -> Iterator[str]:
     ]
     if len(numbers) != len(set(numbers)):
         yield f"a checkpoint's label was given twice: {numbers}"
-
-
-def _decision(words: str) -> Any:
-    from ralf.model import Decision
-
-    return Decision(decision=words)
 
 
 def _content(context: RouteContext) -> str:
@@ -294,74 +285,27 @@ def _exact(tree: Any) -> str:
 def _forgetful(kept: Callable[[merge.Change], bool]) -> Any:
     """An `apply` that passes over some changes."""
     real = merge.apply
-    return "merge.apply", lambda tree, found: real(tree, [change for change in found if kept(change)])
+    return patch.object(merge, "apply", lambda tree, found: real(tree, [change for change in found if kept(change)]))
 
 
 def _without_sections() -> Any:
     real = taking_back.changes_back
-    return "reversion.changes_back", lambda now, then: [c for c in real(now, then) if c["at"][:1] != [BODY]]
+    return patch.object(
+        taking_back, "changes_back", lambda now, then: [one for one in real(now, then) if one["at"][:1] != [BODY]]
+    )
 
 
-BROKEN: dict[str, Callable[[], Any]] = {
+BROKEN = {
     "apply without order": lambda: _forgetful(lambda change: "order" not in change),
     "apply without removals": lambda: _forgetful(lambda change: not change.get("removed")),
     "revert without sections": _without_sections,
 }
 
 
-@contextmanager
-def broken(name: str) -> Iterator[None]:
-    """What is under test, broken in one of these ways."""
-    place, instead = BROKEN[name]()
-    module, attribute = (
-        {"merge": merge, "reversion": taking_back}[place.split(".")[0]],
-        place.split(".")[1],
-    )
-    real = getattr(module, attribute)
-    setattr(module, attribute, instead)
-    try:
-        yield
-    finally:
-        setattr(module, attribute, real)
-
-
-# ---- running ----
-
-
-def chunk(seed: int, first: int, count: int, variant: str = "") -> list[str]:
-    """The faults of `count` histories."""
-    found = []
-    with broken(variant) if variant else nullcontext():
-        for number in range(first, first + count):
-            rng = random.Random(f"{seed}:{number}")  # to be repeated, not to be secret
-            found += [f"--seed {seed} --case {number}: {what}" for what in faults(rng)]
-    return found
-
-
-def run(rounds: int, *, seed: int = 1, jobs: int = 2, variant: str = "") -> list[str]:
-    """The faults of `rounds` histories, in `jobs` processes."""
-    with ProcessPoolExecutor(jobs, multiprocessing.get_context("forkserver")) as pool:
-        starts = range(0, rounds, _CHUNK)
-        waiting = [pool.submit(chunk, seed, first, min(_CHUNK, rounds - first), variant) for first in starts]
-        return [what for future in waiting for what in future.result()]
-
-
-def main() -> int:
-    """The long run, or one case again."""
-    parser = argparse.ArgumentParser(prog="python -m tests.faults.histories")
-    parser.add_argument("--rounds", type=int, default=100_000)
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--case", type=int)
-    parser.add_argument("--broken", choices=BROKEN, default="")
-    options = parser.parse_args()
-    if options.case is not None:
-        found, rounds = chunk(options.seed, options.case, 1, options.broken), 1
-    else:
-        found = run(options.rounds, seed=options.seed, jobs=options.jobs, variant=options.broken)
-        rounds = options.rounds
-    return told([(f"{rounds:,} random histories: diff, apply, revert, revert of revert", len(found), "0")], found)
+def run(size: rig.Rounds, seed: int, _: Sequence[str] = ()) -> rig.Found:
+    """The faults of so many histories."""
+    return rig.cases(faults, size.rounds, seed, first=size.first, jobs=size.jobs)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(rig.command("histories", rig.Rounds(100_000), run, broken=BROKEN))

@@ -9,7 +9,6 @@ python -m tests.faults.loop --iterations 30
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import random
@@ -18,12 +17,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-from tests.faults import figures
+from tests.faults import rig
 
 import ralf
 from ralf import config
@@ -62,22 +60,6 @@ class Run:
         if place in PLACES or self.when == "nothing":
             return UNSAID
         return "RETRY" if self.when == "stuck" else self.when
-
-
-@dataclass
-class Found:
-    """What a run of the harness has seen; `faults` is to be empty."""
-
-    iterations: int = 0
-    kills: int = 0
-    loops: int = 0
-    acknowledged: int = 0
-    kept: int = 0
-    told: int = 0
-    asked: int = 0
-    warned: int = 0
-    seconds: list[float] = field(default_factory=list)
-    faults: list[str] = field(default_factory=list)
 
 
 def plan(iterations: int, seed: int) -> list[Run]:
@@ -140,61 +122,61 @@ def loop(root: Path, plans: Path, first: int, last: int, *, start: Path | None =
                 os.killpg(started.pid, 9)
 
 
-def run(iterations: int, seed: int, broken: str = "") -> Found:
+@dataclass(frozen=True)
+class Size:
+    """How many runs of the loop."""
+
+    iterations: int = 30
+
+
+def run(size: Size, seed: int, _: Sequence[str]) -> rig.Found:
     """Run the loop over all iterations, started again wherever it died, and look at what it left."""
-    found = Found()
-    runs = plan(iterations, seed)
+    found = rig.Found(rounds=size.iterations)
+    runs = plan(size.iterations, seed)
     with tree() as root:
         plans = root.parents[1] / "plan"
         plans.mkdir()
         for one in runs:
             (plans / str(one.number)).write_text(f"{one.task} {one.how} {one.when}\n")
-        start = _broken(root, broken) if broken else None
-        number = 1
-        while number <= iterations:
-            began = time.monotonic()
-            status = loop(root, plans, number, iterations, start=start)
+        start = _door(root) if _INSTEAD else None
+        number, deaths = 1, 0
+        while number <= size.iterations:
+            status = loop(root, plans, number, size.iterations, start=start)
             done = max((int(path.stem) for path in plans.glob("*.run")), default=0)
-            found.seconds.append((time.monotonic() - began) / max(1, done - number + 1))
-            found.loops += status == -9
-            if status not in (0, -9):
-                found.faults.append(f"failed: the loop ended with {status} in iteration {done}")
-                break
-            if done < number:
-                found.faults.append(f"failed: the loop did not come to iteration {number}")
+            deaths += status == -9
+            if status not in (0, -9) or done < number:
+                found.note("failed", f"the loop ended with {status} in iteration {done} of {number}")
                 break
             number = done + 1
-        found.iterations = iterations
-        found.kills = sum("-" in one.when for one in runs)
         groups = sum(one.when.endswith("-group") for one in runs)
-        if found.loops != groups:
-            found.faults.append(f"unkilled: the loop died {found.loops} times, not {groups}")
-        _last_prompts(root, plans, runs, start)
+        found.note("unkilled", f"the loop died {deaths} times, not {groups}", deaths != groups)
+        for place, task in enumerate(dict.fromkeys(one.task for one in runs)):  # one more, which finds what these left
+            (plans / str(1000 + place)).write_text(f"{task} suffix nothing\n")
+            loop(root, plans, 1000 + place, 1000 + place, start=start)
         _look(root, plans, runs, found)
-        said = plans / "said"
-        if found.faults and said.exists():
-            found.faults.append("said: " + said.read_text()[-2000:])
     return found
 
 
-def _last_prompts(root: Path, plans: Path, runs: Sequence[Run], start: Path | None) -> None:
-    """One more run of each task, which finds what the last ones left."""
-    for task in dict.fromkeys(one.task for one in runs):
-        number = 1000 + list(dict.fromkeys(one.task for one in runs)).index(task)
-        (plans / str(number)).write_text(f"{task} suffix nothing\n")
-        loop(root, plans, number, number, start=start)
+_INSTEAD: list[str] = []
+"""What is typed instead of the door's `start`, where that is broken on purpose."""
+
+BROKEN = {
+    # It hands over what is kept, and leaves those that died where they lie.
+    "nothing taken in": lambda: _doing('"{door}" ralf show "$RALF_TASK_ID" --brief 2>/dev/null; true'),
+    "nothing handed over": lambda: _doing('"{door}" start >/dev/null'),
+}
 
 
-def _broken(root: Path, variant: str) -> Path:
+@contextlib.contextmanager
+def _doing(line: str) -> Iterator[None]:
+    _INSTEAD.append(line)
+    yield
+
+
+def _door(root: Path) -> Path:
     """A door that does not do what it has to."""
-    door = root / ".autonomous" / "context" / "hooks" / "context-checkpoint.sh"
-    path = root.parents[1] / "broken.sh"
-    does = {
-        # It hands over what is kept, and leaves those that died where they lie.
-        "nothing taken in": f'"{door}" ralf show "$RALF_TASK_ID" --brief 2>/dev/null; true',
-        "nothing handed over": f'"{door}" start >/dev/null',
-    }[variant]
-    path.write_text(f"#!/usr/bin/env bash\n{does}\n")
+    door, path = root / ".autonomous/context/hooks/context-checkpoint.sh", root.parents[1] / "broken.sh"
+    path.write_text(f"#!/usr/bin/env bash\n{_INSTEAD[0].replace('{door}', str(door))}\n")
     path.chmod(0o755)
     return path
 
@@ -202,7 +184,7 @@ def _broken(root: Path, variant: str) -> Path:
 # ---- what it left ----
 
 
-def _look(root: Path, plans: Path, runs: Sequence[Run], found: Found) -> None:
+def _look(root: Path, plans: Path, runs: Sequence[Run], found: rig.Found) -> None:
     names = {one.number: (plans / f"{one.number}.run").read_text().strip() for one in runs}
     repeats = config.load(Project(root).config_file).health_repeats
     for task in dict.fromkeys(one.task for one in runs):
@@ -217,69 +199,28 @@ def _look(root: Path, plans: Path, runs: Sequence[Run], found: Found) -> None:
     for marker in markers:
         task = next(one.task for one in runs if re.search(rf"\b{one.number}\Z", marker))
         held = [route for text, route in texts if re.search(rf"{re.escape(marker)}\b", text)]
-        if held == [task]:
-            found.kept += 1
-        else:
-            found.faults.append(f"lost: the decision on {marker} is in {held or 'no route'}, not once in {task}")
-    report = verify(root=root)
-    found.faults += [f"damaged: {one.path}: {one.what}" for one in report.findings if one.damage]
+        found.note("lost", f"the decision on {marker} is in {held or 'no route'}, not once in {task}", held != [task])
+    for one in verify(root=root).findings:
+        found.note("damaged", f"{one.path}: {one.what}", one.damage)
 
 
-def _task(root: Path, plans: Path, runs: Sequence[Run], names: dict[int, str], repeats: int, found: Found) -> None:
+def _task(root: Path, plans: Path, runs: Sequence[Run], names: dict[int, str], repeats: int, found: rig.Found) -> None:
     """Each prompt of a task names the runs before it and how they ended; the attempts are counted right."""
     for place, one in enumerate(runs):
         lines = (plans / f"{one.number}.prompt").read_text().splitlines()
         for before in runs[max(0, place - MOST_RUNS) : place]:
-            found.asked += 1
             line = next((line for line in lines if names[before.number] in line), "")
-            if before.outcome in line:
-                found.told += 1
-            else:
-                fault = f"prompt {one.number} says {line!r} of {names[before.number]}: {before}"
-                found.faults.append(f"untold: {fault}")
-    context = ralf.get_context(runs[0].task, root=root)
-    if context.active_work.attempts != len(runs) + 1:  # and the last look
-        found.faults.append(
-            f"miscounted: {runs[0].task} has {context.active_work.attempts} attempts, not {len(runs) + 1}"
-        )
-    if runs[0].task == STUCK:
-        for place, one in enumerate(runs):
-            prompt = (plans / f"{one.number}.prompt").read_text()
-            warns = "attempts have changed nothing" in prompt
-            found.warned += warns
-            if warns != (place >= repeats):
-                found.faults.append(f"warning: prompt {one.number}, after {place} attempts of {repeats}: {warns}")
-
-
-def main(args: Sequence[str] | None = None) -> int:
-    """Run it, and print what came out."""
-    parser = argparse.ArgumentParser(prog="python -m tests.faults.loop")
-    parser.add_argument("--iterations", type=int, default=30)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--broken", default="", choices=["", "nothing taken in", "nothing handed over"])
-    given = parser.parse_args(args)
-    if shutil.which("bash") is None:
-        print("no bash here", file=sys.stderr)
-        return 77
-    found = run(given.iterations, given.seed, given.broken)
-    return figures.told(
-        [
-            ("iterations", found.iterations, ""),
-            ("of them killed", found.kills, "every third"),
-            ("of those with the whole loop", found.loops, ""),
-            (
-                "of the last five runs, those that a prompt names with their end",
-                f"{found.told} of {found.asked}",
-                "all",
-            ),
-            ("decisions on the disk that the route has", f"{found.kept} of {found.acknowledged}", "all"),
-            ("prompts that warn that nothing changes", found.warned, ""),
-            ("an iteration", f"{sum(found.seconds) / max(1, len(found.seconds)):.2f} s", ""),
-            ("faults", len(found.faults), "0"),
-        ],
-        found.faults,
-    )
+            wrong = f"prompt {one.number} says {line!r} of {names[before.number]}: {before}"
+            found.note("untold", wrong, before.outcome not in line)
+        if one.task == STUCK:
+            warns = any("attempts have changed nothing" in line for line in lines)
+            wrong = f"prompt {one.number}, after {place} attempts of {repeats}: {warns}"
+            found.note("warning", wrong, warns != (place >= repeats))
+    attempts = ralf.get_context(runs[0].task, root=root).active_work.attempts
+    wrong = f"{runs[0].task} has {attempts} attempts, not {len(runs) + 1}"  # the last look is one
+    found.note("miscounted", wrong, attempts != len(runs) + 1)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    no_bash = "" if shutil.which("bash") else "no bash here"
+    sys.exit(rig.command("loop", Size(), run, broken=BROKEN, why_not=lambda: no_bash))

@@ -14,14 +14,11 @@ import json
 import os
 import random
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -238,9 +235,8 @@ def _early(history: History) -> Iterator[Fault]:
 # ---- the run ----
 
 
-def play(number: int, seed: int) -> tuple[History, float]:
-    """Play one schedule; what it left, and how many seconds it took."""
-    begun = time.monotonic()
+def play(number: int, seed: int) -> History:
+    """Play one schedule; what it left."""
     plan = schedule(seed, number)
     with tempfile.TemporaryDirectory(prefix="ralf-loops-") as top:
         root, folder = Path(top) / "project", Path(top) / "plan"
@@ -263,7 +259,7 @@ def play(number: int, seed: int) -> tuple[History, float]:
         history.order = _order(root, ids)
         history.log = log_of(folder)
         history.prompts = {path.stem: path.read_bytes() for path in folder.glob("*.prompt")}
-    return history, time.monotonic() - begun
+    return history
 
 
 def _laid(root: Path, folder: Path, plan: Schedule) -> list[str]:
@@ -346,56 +342,20 @@ def _looped(root: Path, folder: Path, plan: Schedule, history: History) -> None:
             return
 
 
-def pauses(log: Sequence[tuple[float, str, str, int, int]]) -> list[float]:
-    """Seconds from the end of an agent to the beginning of the next, where one ran at a time."""
-    found, last = [], None
-    for when, what, _, _, _ in log:
-        if what == "begin" and last is not None:
-            found.append(when - last)
-        last = when if what == "end" else None if what == "begin" else last
-    return found
-
-
-@dataclass(frozen=True)
-class Size:
-    """How many schedules, from which on, and how many at once."""
-
-    rounds: int = 500
-    first: int = 0
-    at_once: int = 2
-
-
-def run(size: Size, seed: int) -> rig.Found:
+def run(size: rig.Rounds, seed: int, _: Sequence[str]) -> rig.Found:
     """So many schedules, a few at once."""
-    found = rig.Found()
-    waited: list[float] = []
-    acts: Counter[str] = Counter()
-    with ThreadPoolExecutor(size.at_once) as pool:
-        played = pool.map(lambda number: (number, play(number, seed)), range(size.first, size.first + size.rounds))
-        for number, (history, _) in played:
-            found.rounds += 1
+
+    def share(numbers: Sequence[int]) -> rig.Found:
+        found = rig.Found(rounds=len(numbers))
+        for number in numbers:
+            history = play(number, seed)
             found.acknowledged += len(history.ids)
-            begun = Counter(task for _, what, task, _, _ in history.log if what == "begin")
-            for task, planned in zip(history.ids, history.schedule.tasks, strict=True):
-                acts.update(act for act, _ in planned.acts[: begun[task]])
-            acts["deaths of the loop"] += history.exits.count(-9)
-            if history.schedule.workers == 1 and not history.schedule.deaths:
-                waited += pauses(history.log)
             for kind, example in judged(history):
                 found.note(kind, f"schedule {number}: {example}")
-    found.figures["what happened"] = ", ".join(f"{act} {count}" for act, count in sorted(acts.items()))
-    if waited:
-        found.figures["from an agent's end to the next one's beginning, p50"] = f"{statistics.median(waited):.2f} s"
-    return found
+        return found
+
+    return rig.shared_out(share, range(size.first, size.first + size.rounds), jobs=size.jobs)
 
 
 if __name__ == "__main__":
-    status = rig.command(
-        "loops",
-        Size,
-        lambda size, given: run(size, given.seed),
-        title="{rounds} schedules",
-        of="tasks",
-        faults=("lost", "doubled", "false complete", "early", "wrong", "left"),
-    )
-    sys.exit(status)
+    sys.exit(rig.command("loops", rig.Rounds(500), run))

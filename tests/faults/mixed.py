@@ -23,8 +23,8 @@ from functools import partial
 from pathlib import Path
 
 from tests import storekit
-from tests.faults import rig
-from tests.faults.forget import _found_in
+from tests.faults import broken, rig
+from tests.faults.forget import found_in
 
 import ralf
 from ralf import project
@@ -180,14 +180,13 @@ def _alone(root: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def run(rounds: int, seed: int, only: Sequence[str]) -> rig.Found:
+def run(size: rig.Rounds, seed: int, only: Sequence[str]) -> rig.Found:
     """So many rounds, each on a store of its own."""
-    found = rig.Found(rounds=rounds)
+    found = rig.Found(rounds=size.rounds)
     rig.warm()
-    if only:
-        for work in [work for work in SHARES if work.__name__ not in only]:
-            del SHARES[work]
-    for number in range(seed, seed + rounds):
+    for work in [work for work in SHARES if work.__name__ not in only]:
+        del SHARES[work]
+    for number in range(seed, seed + size.rounds):
         with rig.store() as root:
             _round(root, number, found)
     return found
@@ -250,7 +249,7 @@ def _judge(root: Path, said: list[list[str]], found: rig.Found, when: str) -> No
         found.acknowledged += len(ours)
         rig.settle(root, ours, found, f"{when} {route}", marker="after", route=route)
     for path in sorted(storekit.context_of(root).rglob("*")):
-        if path.is_file() and (words := _found_in(path, sorted(forgotten))):
+        if path.is_file() and (words := found_in(path, sorted(forgotten))):
             found.note("not forgotten", f"{when}: {path} {words}")
     report = verify(root=root)
     for finding in report.findings:
@@ -263,4 +262,5 @@ def _judge(root: Path, said: list[list[str]], found: rig.Found, when: str) -> No
 
 
 if __name__ == "__main__":
-    sys.exit(rig.main("mixed", run, rounds=10, what="rounds of everything", kinds=[work.__name__ for work in SHARES]))
+    works = [work.__name__ for work in SHARES]
+    sys.exit(rig.command("mixed", rig.Rounds(10), run, kinds=works, broken=broken.VARIANTS))

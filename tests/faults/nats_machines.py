@@ -11,7 +11,6 @@ Whatever a machine does is done by a process in its namespace. Linux and root on
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import json
 import os
@@ -29,9 +28,9 @@ from pathlib import Path
 
 from tests import natskit, storekit
 from tests.clocks import slower
-from tests.faults import nats_leases, power, rig, run_work
-from tests.faults.run_judges import repeated, went_back
-from tests.faults.run_work import Notes
+from tests.faults import nats, power, rig, run_work
+from tests.faults.rig import Notes
+from tests.faults.run_work import repeated, went_back
 
 from ralf import project as projects
 from ralf.agent import AgentRun
@@ -285,7 +284,7 @@ def partition(size: Size, one: Machine, two: Machine, folder: Path, found: rig.F
     for number in range(size.partitions):
         run, notes = f"cut-{number}", Notes(folder / f"cut-{number}")
         zombie = one.forked(partial(_insist, one.root, run, notes))
-        _until(lambda notes=notes: notes.read("saved"), "a run that begins")  # type: ignore[misc]
+        rig.until(lambda notes=notes: notes.read("saved"), _PATIENCE)  # type: ignore[misc]
         one.plug(in_=False)
         cut = time.time()
         heir = two.forked(partial(_inherit, two.root, run, notes))
@@ -344,12 +343,7 @@ def _inherit(root: Path, run: str, notes: Notes) -> None:
 
 def _judge_run(one: Machine, two: Machine, run: str, found: rig.Found) -> None:
     """Both machines see one history, which ends with what the second one saved."""
-    seen = []
-    for machine in (one, two):
-        text = _read_there(
-            machine, lambda root: [_plain(entry.record) for entry in _records(root, stream_of(run, "main"))]
-        )
-        seen.append(text)
+    seen = [_read_there(machine, run) for machine in (one, two)]
     if seen[0] != seen[1] or not seen[0]:
         found.note("forked", f"{run}: the machines see different histories")
     trees = [json.loads(line) for line in json.loads(seen[0] or "[]")]
@@ -363,18 +357,15 @@ def _judge_run(one: Machine, two: Machine, run: str, found: rig.Found) -> None:
     found.acknowledged += len(numbers)
 
 
-def _plain(record: bytes) -> str:
-    return record.decode()
-
-
-def _records(root: Path, stream: str) -> list:  # type: ignore[type-arg]
-    return list(projects.find(root).store.read(stream))
-
-
-def _read_there(machine: Machine, read: Callable[[Path], object]) -> str:
-    """What is read on a machine, as JSON."""
+def _read_there(machine: Machine, run: str) -> str:
+    """The records of a run, as a machine reads them, as JSON."""
     pipe = rig.Pipe()
-    process = machine.forked(lambda: pipe.acknowledge(json.dumps(read(machine.root))))
+
+    def read() -> None:
+        entries = projects.find(machine.root).store.read(stream_of(run, "main"))
+        pipe.acknowledge(json.dumps([entry.record.decode() for entry in entries]))
+
+    process = machine.forked(read)
     text = pipe.text().strip()
     machine.wait(process)
     return text
@@ -382,14 +373,7 @@ def _read_there(machine: Machine, read: Callable[[Path], object]) -> str:
 
 KINDS = {"take-overs": take_overs, "partition": partition}
 
-BROKEN = {"a lease for everybody": nats_leases.BROKEN["a lease for everybody"]}
-
-
-def _until(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + _PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, f"waited for {what}"
-        time.sleep(0.02)
+BROKEN = {"a lease for everybody": nats.for_everybody}
 
 
 def run(size: Size, kinds: Sequence[str], folder: Path) -> rig.Found:
@@ -415,21 +399,10 @@ def run(size: Size, kinds: Sequence[str], folder: Path) -> rig.Found:
     return found
 
 
-def _apart(size: Size, given: argparse.Namespace) -> rig.Found:
+def _apart(size: Size, _: int, only: Sequence[str]) -> rig.Found:
     with rig.store() as folder:
-        return rig.apart(lambda: run(size, given.only or list(KINDS), folder))
+        return rig.apart(lambda: run(size, only, folder))
 
 
 if __name__ == "__main__":
-    status = rig.command(
-        "nats_machines",
-        Size,
-        _apart,
-        title="two machines",
-        of="looked for",
-        faults=("lost", "doubled", "forked", "false take-over", "late", "unfenced"),
-        only=KINDS,
-        broken=BROKEN,
-        why_not=why_not,
-    )
-    sys.exit(status)
+    sys.exit(rig.command("nats_machines", Size(), _apart, kinds=KINDS, broken=BROKEN, why_not=why_not))

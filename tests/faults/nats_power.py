@@ -7,7 +7,6 @@ its store decides; or all servers lose it at once. Linux and root only.
 
     python -m tests.faults.nats_power                     three servers, `sync_interval: always`: 30 power losses
     python -m tests.faults.nats_power --servers 1
-    python -m tests.faults.nats_power --losses 2 --default     the server's own default loses records
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
 from tests import natskit
 from tests.faults import blocklog, nats, power, rig
@@ -31,16 +31,12 @@ _DEFAULT_PATIENCE = 15.0  # seconds in which appends go on where servers may hav
 
 
 @dataclass(frozen=True)
-class Run:
-    """What is done: how many servers lose their power how often, with so many writers; `default`: without
-    `sync_interval`, which has to be found.
-    """
+class Size:
+    """What is done: how many servers lose their power how often, with so many writers."""
 
     servers: int = 3
     losses: int = 30
     writers: int = 3
-    default: bool = False
-    seed: int = 1
 
 
 class Disks:
@@ -102,29 +98,28 @@ def why_not() -> str:
     return natskit.absent() or power.why_not()
 
 
-def run(given: Run, folder: Path) -> rig.Found:
+_IS_DEFAULT = False  # without `sync_interval`, which has to be found
+
+
+def run(given: Size, seed: int, folder: Path) -> rig.Found:
     """Cut the power while writers append, and look at what is there at the end. In a process of its own."""
     natskit.dies_with_parent()
     blocklog.own_mounts()
     found = rig.Found()
-    servers = natskit.Servers(given.servers, folder / "servers", always=not given.default)
+    servers = natskit.Servers(given.servers, folder / "servers", always=not _IS_DEFAULT)
     disks = Disks(folder, servers)
     servers.ready()
-    with nats.appending(servers, folder, given.writers, found, kills=given.default) as begun:
-        _lose(given, servers, disks, begun, found)
+    with nats.appending(servers, folder, given.writers, found, kills=_IS_DEFAULT) as begun:
+        _lose(given, random.Random(seed), servers, disks, begun, found)
     disks.close()
     return found
 
 
-def _apart(given: Run, _: object) -> rig.Found:
-    with rig.store() as folder:
-        return rig.apart(lambda: run(given, folder))
-
-
-def _lose(given: Run, servers: natskit.Servers, disks: Disks, begun: nats.Moment, found: rig.Found) -> None:
+def _lose(
+    given: Size, dice: random.Random, servers: natskit.Servers, disks: Disks, begun: nats.Moment, found: rig.Found
+) -> None:
     """Cut the power of one server and of all in turn, and see that appends go on each time."""
-    dice = random.Random(given.seed)
-    patience = _DEFAULT_PATIENCE if given.default else nats.PATIENCE
+    patience = _DEFAULT_PATIENCE if _IS_DEFAULT else nats.PATIENCE
     nats.goes_on(begun, time.monotonic())
     counts: Counter[str] = Counter()
     longest = 0.0
@@ -141,8 +136,6 @@ def _lose(given: Run, servers: natskit.Servers, disks: Disks, begun: nats.Moment
             found.note("blocked", f"no append within {patience:.0f} s after {dict(counts)}")
             return
         longest = max(longest, time.monotonic() - at)
-        if number % 10 == 9:
-            print(f"  {dict(counts)}, the longest gap {longest:.1f} s", file=sys.stderr, flush=True)
     found.figures["power losses of one and of all"] = f"{counts['one']} and {counts['all']}"
     found.figures["appends go on within"] = f"{longest:.1f} s"
 
@@ -169,14 +162,13 @@ def _lose_of(kind: str, servers: natskit.Servers, disks: Disks, dice: random.Ran
     return at
 
 
+BROKEN = {"servers that sync by themselves": lambda: patch.dict(globals(), _IS_DEFAULT=True)}
+
+
+def _apart(given: Size, seed: int, _: Sequence[str]) -> rig.Found:
+    with rig.store() as folder:
+        return rig.apart(lambda: run(given, seed, folder))
+
+
 if __name__ == "__main__":
-    status = rig.command(
-        "nats_power",
-        Run,
-        _apart,
-        title="{servers} NATS servers",
-        of="acknowledged",
-        faults=("lost", "doubled", "moved", "torn", "damaged", "blocked"),
-        why_not=why_not,
-    )
-    sys.exit(status)
+    sys.exit(rig.command("nats_power", Size(), _apart, broken=BROKEN, why_not=why_not))

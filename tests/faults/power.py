@@ -5,12 +5,11 @@ safe at some moment, and any part of what was not yet: all of it in order, or a 
 is mounted, so that the kernel replays its own journal, and must hold all that had been acknowledged by then, whole;
 the next writer must go on at once.
 
-    python -m tests.faults.power --states 10000 --modes ordered,writeback,journal
+    python -m tests.faults.power --states 10000 --mode writeback
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import shutil
@@ -19,13 +18,13 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
 from tests.clocks import slower
 from tests.faults import blocklog, rig
 from tests.faults.blocklog import BLOCK, Entry, Mark, Write
-from tests.faults.figures import SKIPPED, Figure, told
 
 import ralf
 from ralf import project as projects
@@ -37,38 +36,26 @@ from ralf.storage import journal
 from ralf.transcripts.events import read_evidence
 
 SESSION = Path(__file__).parents[2] / "examples" / "session.jsonl"
-MODES = ("ordered", "writeback", "journal")
 ROUTE = "TASK-1"
 IMAGE_BYTES = 12 << 20
 _WORDS = "the harbour master of berth nine"
 _MOST_SECONDS = 1.0  # a writer that comes after waits no longer
 _LOOKS = 3  # at a state whose next writer was slow: a lock that is held stays held, a busy machine does not
 
-Work = Callable[[Path, Callable[[str], None]], None]
-"""Works in a project directory and says what was acknowledged: `decision TEXT`, `checkpoint ID`."""
 
-
-def why_not(mode: str = "ordered") -> str:
+def why_not() -> str:
     """Why the power cannot be cut here, "" where it can."""
     missing = [name for name in ("mkfs.ext4", "mount", "umount") if shutil.which(name, path=_path()) is None]
-    if missing or mode not in MODES:
-        return f"needs {', '.join(missing) or 'a mode that is known'}"
-    return blocklog.why_not()
-
-
-def run(states: int, seed: int, mode: str = "ordered", work: Work | None = None) -> rig.Found:
-    """Record `work` once on a logged disk, then look at so many states of that disk.
-
-    Runs in a process of its own, so that its mounts are seen by nobody else and go with it.
-    """
-    return rig.apart(lambda: _run(states, seed, mode, work or ordinary_work))
+    return f"needs {', '.join(missing)}" if missing else blocklog.why_not()
 
 
 # ---- the work ----
 
 
 def ordinary_work(root: Path, acknowledged: Callable[[str], None]) -> None:
-    """Decisions, a checkpoint of several segments, edits by a person between them, an archive, a revert, a forget."""
+    """Decisions, a checkpoint of several segments, edits by a person between them, an archive, a revert, a forget; what
+    was acknowledged is `decision TEXT`, `checkpoint ID` and so on.
+    """
     ralf.record_decision(ROUTE, "Keep the journal as JSON lines", rationale="a person can read it", root=root)
     acknowledged("decision Keep the journal as JSON lines")
     for entry in ralf.checkpoint(ROUTE, SESSION, root=root).checkpoints:
@@ -88,32 +75,21 @@ def ordinary_work(root: Path, acknowledged: Callable[[str], None]) -> None:
     acknowledged("a forget")
 
 
-def _without_fsync(root: Path, acknowledged: Callable[[str], None]) -> None:
-    os.fsync = os.fdatasync = lambda _: None
-    ordinary_work(root, acknowledged)
-
-
-BROKEN: dict[str, Work] = {"anything": _without_fsync}
-"""Work with a store that never syncs what the name says."""
-
-
 # ---- recording ----
 
 
-def _run(states: int, seed: int, mode: str, work: Work) -> rig.Found:
+def _run(states: int, seed: int, mode: str) -> rig.Found:
     blocklog.own_mounts()
     with rig.store() as place:
         _warm(place / "warm")
-        base, log = _recorded(place, mode, work)
+        base, log = _recorded(place, mode)
         result = rig.Found()
-        for number, (name, image, marks) in enumerate(_states(base, log, states, seed)):
+        for name, image, marks in _states(base, log, states, seed):
             result.rounds += 1
             result.acknowledged += len(marks)
             _look(place, mode, name, image, marks, result)
             if result.faults.total() > 100:
                 break
-            if number % 1000 == 999:
-                print(f"  {mode}: {number + 1:,} states, {dict(result.faults)}", file=sys.stderr)
         return result
 
 
@@ -124,7 +100,7 @@ def _warm(folder: Path) -> None:
     list(check(folder, ()))
 
 
-def _recorded(place: Path, mode: str, work: Work) -> tuple[bytes, list[Entry]]:
+def _recorded(place: Path, mode: str) -> tuple[bytes, list[Entry]]:
     base, mounted, log = place / "base", place / "mounted", list[Entry]()
     mounted.mkdir()
     with base.open("wb") as file:
@@ -136,7 +112,7 @@ def _recorded(place: Path, mode: str, work: Work) -> tuple[bytes, list[Entry]]:
         root = mounted / "project"
         root.mkdir()
         os.sync()
-        _in_child(lambda: work(root, disk.mark))
+        _in_child(lambda: ordinary_work(root, disk.mark))
         call("umount", "-l", str(mounted))
     return image, log[: 1 + max(n for n, entry in enumerate(log) if isinstance(entry, Mark))]
 
@@ -273,31 +249,24 @@ def _path() -> str:
     return os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status 0: nothing lost or torn, or skipped; 1: something was."""
-    parser = argparse.ArgumentParser(prog="python -m tests.faults.power", description=__doc__.split("\n")[0])
-    parser.add_argument("--states", type=int, default=500)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--modes", default="ordered", help=f"comma-separated: {', '.join(MODES)}")
-    parser.add_argument("--broken", choices=BROKEN, help="with a store that does not sync this")
-    given = parser.parse_args(arguments)
-    figures: list[Figure] = []
-    faults: list[str] = []
-    for mode in given.modes.split(","):
-        if reason := why_not(mode):
-            print(f"skipped: {reason}", file=sys.stderr)
-            continue
-        started = time.monotonic()
-        result = run(given.states, given.seed, mode, BROKEN[given.broken] if given.broken else None)
-        title = f"{result.rounds:,} states of a disk, ext4 data={mode}"
-        of = f"of {result.acknowledged:,} acknowledged"
-        figures += [(f"{title}: lost", f"{result.faults['lost']} {of}", "0")]
-        figures += [(f"{title}: {kind}", result.faults[kind], "0") for kind in ("torn", "blocked")]
-        figures += [(f"{title}: time", f"{time.monotonic() - started:.0f} s", "")]
-        faults += [f"{kind}: {example}" for kind, example in result.examples.items()]
-    return told(figures, faults) if figures else SKIPPED
+@dataclass(frozen=True)
+class Size:
+    """How many states, of a file system in which mode of its journal."""
+
+    states: int = 500
+    mode: str = "ordered"
+
+
+BROKEN = {"anything": lambda: patch.multiple(os, fsync=lambda _: None, fdatasync=lambda _: None)}
+
+
+def run(size: Size, seed: int, _: Sequence[str]) -> rig.Found:
+    """Record the work once on a logged disk, then look at so many states of that disk.
+
+    Runs in a process of its own, so that its mounts are seen by nobody else and go with it.
+    """
+    return rig.apart(lambda: _run(size.states, seed, size.mode))
 
 
 if __name__ == "__main__":
-    with suppress(KeyboardInterrupt):
-        sys.exit(main())
+    sys.exit(rig.command("power", Size(), run, broken=BROKEN, why_not=why_not))

@@ -7,23 +7,25 @@ happens to the worker, the marker has to be found in the journal, once, for ever
 
 from __future__ import annotations
 
-import argparse
 import gc
 import json
 import os
+import random
 import re
+import signal
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from types import MappingProxyType
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import frontmatter.default_handlers  # noqa: F401  # of who reads an edit: an injected failure is not to hit its import
 from tests import storekit
@@ -40,7 +42,6 @@ from ralf.storage import durable, journal
 from ralf.text.cleaning import MARK
 
 ROUTE = "TASK-1"
-SLOW = 3  # of one that found nothing but that writers wait too long, which a busy machine may cause
 MOST_BLOCKED = 1.0  # seconds that the writer after a fault may take
 
 Acknowledge = Callable[[str], None]
@@ -172,13 +173,49 @@ def _work(work: Callable[[], None]) -> NoReturn:
 
 def apart(work: Callable[[], Found]) -> Found:
     """What work finds in a process of its own, with which its mounts and namespaces go."""
+    return _begun(work)()
+
+
+def _begun(work: Callable[[], Found]) -> Callable[[], Found]:
+    """Begin work in a process of its own; what waits for what it finds."""
     pipe = Pipe()
     child = forked(lambda: pipe.acknowledge(json.dumps(vars(work()))))
-    text = pipe.text()
-    if os.waitpid(child, 0)[1]:
-        raise RuntimeError("the harness itself failed; see above")
-    tree = json.loads(text)
-    return Found(**tree | {"faults": Counter(tree["faults"])})
+    os.close(pipe.write)
+
+    def ended() -> Found:
+        text = pipe.read()
+        if os.waitpid(child, 0)[1]:
+            raise RuntimeError("the harness itself failed; see above")
+        tree = json.loads(text)
+        return Found(**tree | {"faults": Counter(tree["faults"])})
+
+    return ended
+
+
+def cases(
+    judge: Callable[[random.Random], Iterable[str]], rounds: int, seed: int = 1, *, first: int = 0, jobs: int = 2
+) -> Found:
+    """What a judge yields of so many random cases, in so many processes; each fault names the case that shows it."""
+
+    def share(numbers: Sequence[int]) -> Found:
+        found = Found(rounds=len(numbers))
+        for number in numbers:
+            for what in judge(random.Random(f"{seed}:{number}")):
+                found.note(what.partition(":")[0], f"--seed {seed} --first {number}: {what}")
+        return found
+
+    return shared_out(share, range(first, first + rounds), jobs=jobs)
+
+
+_One = TypeVar("_One")
+
+
+def shared_out(work: Callable[[Sequence[_One]], Found], items: Sequence[_One], *, jobs: int) -> Found:
+    """What work finds in so many processes, of which each has a share of the items."""
+    found = Found()
+    for ended in [_begun(partial(work, items[part::jobs])) for part in range(min(jobs, len(items)))]:
+        found.add(ended())
+    return found
 
 
 class Pipe:
@@ -198,8 +235,98 @@ class Pipe:
     def text(self) -> str:
         """Everything that was written, once all workers are done."""
         os.close(self.write)
+        return self.read()
+
+    def read(self) -> str:
+        """The same where nobody here writes any more."""
         with os.fdopen(self._read, "rb") as file:
             return file.read().decode()
+
+
+class Notes:
+    """Notes of what happened, in one file, whose lines have the order in which it did, whoever is killed meanwhile."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __call__(self, what: str, **fields: object) -> None:
+        """Note something; the line is whole, or is not there."""
+        line = json.dumps({"what": what, "pid": os.getpid(), "at": time.time(), **fields})
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.write(descriptor, f"{line}\n".encode())
+        os.close(descriptor)
+
+    def read(self, *whats: str) -> list[dict[str, Any]]:
+        """What was noted."""
+        if not self.path.exists():
+            return []
+        found = [json.loads(line) for line in self.path.read_text().splitlines()]
+        return [line for line in found if not whats or line["what"] in whats]
+
+
+def until(condition: Callable[[], object], patience: float = 60.0) -> None:
+    """Wait for something; AssertionError where it does not come."""
+    deadline = time.monotonic() + patience
+    while not condition():
+        assert time.monotonic() < deadline, "waited for nothing"
+        time.sleep(0.01)
+
+
+# ---- processes that are killed ----
+
+_NO_FILES = (str, bytes, bytearray, list, set, dict)  # whose `replace` and `remove` touch no disk
+
+DEADLY = frozenset("write pwrite fsync fdatasync rename replace link unlink remove mkdir ftruncate utime flock".split())
+"""Calls before and after which a process is killed."""
+
+
+def killed_at(number: int, work: Callable[[], object]) -> bool:
+    """Do work in a process of its own that is killed at its n-th call of `DEADLY`; whether it was."""
+    return _was_killed(forked(lambda: _work_until(number, work)))
+
+
+def killed_after(seconds: float, work: Callable[[], object]) -> bool:
+    """The same, killed after a time."""
+    child = forked(lambda: _ignored(work()))
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return os.WIFSIGNALED(status)
+        time.sleep(0.001)
+    os.kill(child, signal.SIGKILL)
+    return _was_killed(child)
+
+
+def _ignored(_: object) -> None:
+    """What a worker returns is nobody's."""
+
+
+def _was_killed(child: int) -> bool:
+    """Whether a process was killed; AssertionError where it failed."""
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, f"a worker failed: {status}"
+    return os.WIFSIGNALED(status)
+
+
+def _work_until(number: int, work: Callable[[], object]) -> None:
+    count = 0
+
+    def hook(frame: Any, event: str, what: Any) -> None:
+        nonlocal count
+        if event not in ("c_call", "c_return") or getattr(what, "__name__", "") not in DEADLY:
+            return
+        if not isinstance(getattr(what, "__self__", None), _NO_FILES):
+            if count == number:
+                os.kill(os.getpid(), signal.SIGKILL)
+            count += 1
+
+    threading.setprofile(hook)
+    sys.setprofile(hook)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
 
 
 # ---- what has to hold ----
@@ -309,108 +436,43 @@ def leftovers(root: Path) -> list[str]:
 
 # ---- the command ----
 
+Broken = Mapping[str, Callable[[], AbstractContextManager[object]]]
 _Size = TypeVar("_Size")
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """How much is done: of random cases, in so many processes, from the first one on."""
+
+    rounds: int = 100
+    first: int = 0
+    jobs: int = 2
 
 
 def command(
     name: str,
-    size: type[_Size],
-    run: Callable[[_Size, argparse.Namespace], Found],
+    size: _Size,
+    run: Callable[[_Size, int, Sequence[str]], Found],
     *,
-    of: str,
-    faults: Iterable[str],
-    title: str = "",
-    only: Iterable[str] = (),
-    broken: Mapping[str, Callable[[], AbstractContextManager[object]]] = MappingProxyType({}),
-    targets: Mapping[str, str] = MappingProxyType({}),
+    kinds: Iterable[str] = (),
+    alone: Iterable[str] = (),
+    broken: Broken = MappingProxyType({}),
     why_not: Callable[[], str] = lambda: "",
 ) -> int:
-    """`python -m tests.faults.NAME`: run a harness of its own size and variants, and print a line a figure.
+    """`python -m tests.faults.NAME`: run a harness, and print a line a figure; the exit status.
 
     size     what can be said of how much is done: a dataclass, whose every field is an option
-    run      called with it and with all options
-    of       what is acknowledged; `faults` are told also where there are none
-    title    of its figures, if not the name; `targets` of those that have one
+    run      called with it, a seed and the kinds, all but those of `alone` where none is named
     why_not  why it cannot run here, "" where it can
     """
-    given, how = size_options(name, size, only, broken)
+    given, how = size_options(name, size, kinds, broken)
     if reason := why_not():
         print(reason, file=sys.stderr)
         return SKIPPED
-    begun = time.monotonic()
     with broken[given.broken]() if given.broken else nullcontext():
-        found = run(how, given)
-    title = (title or name).format(**vars(given))
-    figures: list[tuple[str, object, str]] = [
-        (f"{title}: {kind}", f"{found.faults[kind]} of {found.acknowledged:,} {of}", "0")
-        for kind in dict.fromkeys((*faults, *found.faults))
+        found = run(how, given.seed, given.only or [kind for kind in kinds if kind not in set(alone)])
+    figures: list[Figure] = [
+        (f"{name}: faults", f"{found.faults.total()} of {found.acknowledged or found.rounds:,}", "0"),
+        *((f"{name}: {figure}", value, "") for figure, value in found.figures.items()),
     ]
-    figures += [(f"{title}: {figure}", value, targets.get(figure, "")) for figure, value in found.figures.items()]
-    figures.append((f"{title}: time", f"{time.monotonic() - begun:.0f} s", ""))
-    return _ended(figures, found)
-
-
-def _ended(figures: Sequence[Figure], found: Found) -> int:
-    status = told(figures, [f"{kind}: {example}" for kind, example in found.examples.items()])
-    return SLOW if found.examples.keys() == {"slow"} else status
-
-
-def main(
-    name: str,
-    run: Callable[..., Found],
-    *,
-    rounds: int,
-    what: str,
-    kinds: Iterable[str] = (),
-    alone: Iterable[str] = (),
-    writers: int = 0,
-    parted: bool = False,
-) -> int:
-    """`python -m tests.faults.NAME`: run the harness and print a line a figure, which benchmarks/trust.py reads.
-
-    run      called with the rounds, a seed and the kinds; of writers also with their number and that of hogs
-    rounds   how many, unless the command says so; `what` they are
-    kinds    what it can be restricted to; `alone`: those of them that are done only when they are named
-    writers  how many write, unless the command says so, also beside processes that do nothing but keep the processors
-             busy; 0: nothing to say
-    parted   whether it can be restricted to a part of what it does
-    """
-    from tests.faults import broken
-
-    parser = argparse.ArgumentParser(prog=f"python -m tests.faults.{name}")
-    parser.add_argument("--rounds", type=int, default=rounds, help=f"{what}; default: {rounds:,}")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", choices=list(kinds), action="append", help="only these; may be repeated")
-    parser.add_argument("--broken", choices=sorted(broken.VARIANTS), help="break the write path: it has to be found")
-    lacking = sorted(broken.LACKING)
-    parser.add_argument("--without", choices=lacking, action="append", default=[], help="as where the kernel has none")
-    if writers:
-        parser.add_argument("--writers", type=int, default=writers, help=f"how many write; default: {writers}")
-        parser.add_argument("--hogs", type=int, default=0, help="processes beside them that never wait for anything")
-    if parted:
-        parser.add_argument("--part", type=int, default=1, help="every so many-th of them alone")
-    arguments = parser.parse_args()
-    started = time.monotonic()
-    more = {"hogs": arguments.hogs, "writers": arguments.writers} if writers else {}
-    more |= {"part": arguments.part} if parted else {}
-    with ExitStack() as stack:
-        for name in arguments.without:
-            stack.enter_context(broken.LACKING[name]())
-        if arguments.broken:
-            stack.enter_context(broken.VARIANTS[arguments.broken]())
-        found = run(
-            arguments.rounds,
-            arguments.seed,
-            arguments.only or [kind for kind in kinds if kind not in set(alone)],
-            **more,
-        )
-    seconds = time.monotonic() - started
-    title = f"{found.rounds:,} {what}"
-    figures: list[tuple[str, object, str]] = [
-        (f"{title}: {kind}", f"{found.faults.pop(kind, 0)} of {found.acknowledged:,} acknowledged", "0")
-        for kind in ("lost", "doubled", "torn", "blocked", "left")
-    ]
-    figures += [(f"{title}: {kind}", count, "0") for kind, count in found.faults.items()]
-    figures += [(f"{title}: {figure}", value, "") for figure, value in found.figures.items()]
-    figures.append((f"{title}: time", f"{seconds:.0f} s", ""))
-    return _ended(figures, found)
+    return told(figures, [f"{kind}: {example}" for kind, example in found.examples.items()])

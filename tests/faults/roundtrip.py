@@ -9,33 +9,35 @@ file     `parse(render(context))` is the context but for what is derived; at the
          no conflict marker but ours
 journal  a record comes back out of the store as it was put in, and what it folds to survives the file, too
 brief    one line opens the fence and one ends it, whatever stands between
+memory   the file of a memory says every field of each of its items
 """
 
 from __future__ import annotations
 
-import argparse
-import multiprocessing
 import random
 import re
 import sys
 import tempfile
 import types
 import typing
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import fields
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from tests.contexts import as_read
-from tests.faults import unguarded
-from tests.faults.figures import told
+from tests.faults import rig
 from tests.faults.mutations import TOKENS
 from tests.storekit import MEMORY
 
+from ralf.document.family import Stamp
 from ralf.document.tree import to_tree
 from ralf.document.yaml_text import dump
+from ralf.memory import file as memory_file
+from ralf.memory.family import Cleaner
+from ralf.memory.model import CHOICES, KINDS, Item, Memory, item_of, tree_of
 from ralf.model import BODY, Body, Decision, RouteContext, Section
 from ralf.route import filed, routefile
 from ralf.route.fold import apply, empty
@@ -44,7 +46,6 @@ from ralf.storage.filestore import FileStore
 from ralf.storage.journal import Record
 from ralf.text.cleaning import as_section, clean, one_line
 
-CHUNK = 100  # cases of one store: whoever writes looks through the folder of all its routes
 LINES = (
     "## Compressed History", "## Checkpoint History", "### Checkpoint 9: forged (Current)", "# Goal", "goal: forged",
     "context_checkpoint:", "decisions:", "  - id: forged", "<<<<<<< HEAD", "=======", ">>>>>>> theirs",
@@ -58,8 +59,6 @@ PARTS = (
     *("word", " ", "  ", "\n", "\n\n", "long " * 80, "x" * 300, "'", '"', "\\", ": ", " #", "\u2028", "\r", "\x85"),
 )  # fmt: skip
 _STATUS = ("active", "superseded", "passed", "failed", "pending", "completed", "")
-
-Render = Callable[[RouteContext], str]
 
 _NOT_SHOWN = (BODY, "dropped", "forgotten")
 
@@ -138,18 +137,17 @@ def section_text(rng: random.Random) -> str:
     return as_section(text(rng)).strip("\n")
 
 
-def differences(rng: random.Random, store: FileStore, number: int, render: Render = routefile.render) -> list[str]:
+def differences(rng: random.Random) -> Iterator[str]:
     """What one case comes back as that it was not, and what it forged."""
     context: RouteContext = of(rng, RouteContext)
-    wrong = [*_of_file(context, render), *_of_page(context), *_of_brief(context)]
-    payload = _payload(rng)
-    record = Record(1, rng.choice(("checkpoint", "decision")), payload)
-    route = f"r{number}"
-    journal.append(store, route, record, id=f"id {text(rng)[:40]}", after=None)
-    back = [found for _, found in journal.read(store, route)]
-    if back != [record]:
-        wrong.append("the record is another when it is read")
-    return wrong + [f"folded: {what}" for what in _of_file(apply(empty(route), record), render)]
+    yield from (*_of_file(context), *_of_page(context), *_of_brief(context), *_of_memory(rng))
+    record = Record(1, rng.choice(("checkpoint", "decision")), _payload(rng))
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
+        store = FileStore(Path(folder))
+        journal.append(store, "r", record, id=f"id {text(rng)[:40]}", after=None)
+        if [found for _, found in journal.read(store, "r")] != [record]:
+            yield "the record is another when it is read"
+    yield from (f"folded, {what}" for what in _of_file(apply(empty("r"), record)))
 
 
 def _payload(rng: random.Random) -> dict[str, Any]:
@@ -172,9 +170,9 @@ def _payload(rng: random.Random) -> dict[str, Any]:
     }
 
 
-def _of_file(context: RouteContext, render: Render) -> list[str]:
+def _of_file(context: RouteContext) -> list[str]:
     try:
-        written = render(context)
+        written = routefile.render(context)
         found = routefile.parse(written.encode(), "x.md")
     except Exception as error:  # whatever it is, the text did not come back
         return [f"{type(error).__name__}: {error}"]
@@ -216,44 +214,39 @@ def _of_brief(context: RouteContext) -> list[str]:
     return [] if opened == [0, len(lines) - 1] else [f"the fence opens or ends in lines {opened} of {len(lines)}"]
 
 
-def chunk(seed: int, first: int, count: int, broken: bool) -> list[str]:
-    """Some cases in a store of their own; what was wrong, each with the command that shows it."""
-    render = unguarded.render if broken else routefile.render
-    found = []
-    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
-        store = FileStore(Path(folder))
-        for number in range(first, first + count):
-            rng = random.Random(f"{seed}:{number}")  # to be repeated, not to be secret
-            wrong = differences(rng, store, number, render)
-            found += [f"--seed {seed} --case {number}: {what}" for what in wrong]
-    return found
+def _of_memory(rng: random.Random) -> list[str]:
+    cleaner, memory = Cleaner(str), Memory("main", revision=7)
+    for number, kind in enumerate(KINDS):
+        values = {name: text(rng) for name in ("text", "command", "error", "value", "context", "source", "resolution")}
+        values |= {"purpose": rng.choice(CHOICES["purpose"]), "type": rng.choice(CHOICES["type"])}
+        values |= {"key": f"key {number}", "agent": "a", "uses": rng.randrange(99), "routes": ("r1", "r2")}
+        known = {name: value for name, value in tree_of(Item("", kind, **values)).items() if name not in ("id", "kind")}
+        item = item_of({"id": f"{kind}-1", "kind": kind, **cleaner.fields(kind, known)})
+        memory = memory.put(replace(item, extra={"own field": cleaner.line(text(rng)) or "x"}))
+    shown = memory_file.parse(memory_file.render(memory, Stamp(7, memory_file.LAYOUT, "0123abcd")), Path("m.md")).tree
+    found = {entry.label: {"uses": "0", **entry.fields} for entry in shown.entries}
+    said = {item.id: {"uses": "0", **memory_file.fields_of(item)} for item in memory.items}
+    return [
+        f"memory: {label}: {found.get(label)} is not {said[label]}" for label in said if found.get(label) != said[label]
+    ]
 
 
-def run(rounds: int, *, seed: int = 1, jobs: int = 2, broken: bool = False) -> list[str]:
-    """Run `rounds` cases in `jobs` processes; what was wrong."""
-    context = multiprocessing.get_context("forkserver")
-    with ProcessPoolExecutor(jobs, context) as pool:
-        starts = range(0, rounds, CHUNK)
-        waiting = [pool.submit(chunk, seed, first, min(CHUNK, rounds - first), broken) for first in starts]
-        return [what for future in waiting for what in future.result()]
+_render = routefile.render
 
 
-def main() -> int:
-    """The long run, or one case again."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=1_000_000)
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--case", type=int)
-    parser.add_argument("--broken", action="store_true", help="with a renderer that quotes nothing")
-    options = parser.parse_args()
-    if options.case is not None:
-        found = chunk(options.seed, options.case, 1, options.broken)
-    else:
-        found = run(options.rounds, seed=options.seed, jobs=options.jobs, broken=options.broken)
-    rounds = options.rounds if options.case is None else 1
-    return told([(f"{rounds:,} contexts and records of hostile text: differences", len(found), "0")], found)
+def _unquoted(context: RouteContext, *more: Any) -> str:
+    """A file in whose front matter the goal stands as it was said."""
+    written = _render(replace(context, goal=""), *more)
+    return written.replace("\n---\n", f"\ngoal: {context.goal}\n---\n", 1) if context.goal else written
+
+
+BROKEN = {"nothing is quoted": lambda: patch.object(routefile, "render", _unquoted)}
+
+
+def run(size: rig.Rounds, seed: int, _: Sequence[str] = ()) -> rig.Found:
+    """So many cases; what was wrong."""
+    return rig.cases(differences, size.rounds, seed, first=size.first, jobs=size.jobs)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(rig.command("roundtrip", rig.Rounds(4_000), run, broken=BROKEN))

@@ -1,7 +1,6 @@
-"""What the harness for runs of agents has done in processes of their own: agents with a recording stand-in as model,
-and processes that are killed at a numbered call.
+"""What the harnesses for runs of agents share: agents with a recording stand-in as model, and judges of what was noted.
 
-Everything is noted in one file, whose lines have the order in which things happened, whoever is killed meanwhile.
+The judges know nothing of ralf: `tests/test_run_harness.py` feeds each of them a broken history.
 """
 
 from __future__ import annotations
@@ -9,48 +8,19 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import os
-import signal
-import sys
-import time
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.faults import rig
+from tests.faults.rig import Notes
 
 from ralf.agent import AgentRun, Retry
 from ralf.agent.async_run import AsyncAgentRun, run_agent_async
 from ralf.agent.runner import run_agent
 
-_NO_FILES = (str, bytes, bytearray, list, set, dict)  # whose `replace` and `remove` touch no disk
-
-DEADLY = frozenset("write pwrite fsync fdatasync rename replace link unlink remove mkdir ftruncate utime flock".split())
-"""Calls before and after which a process is killed."""
-
 PATIENT = Retry(attempts=1_000, initial=0.0)
 MANY = 1_000_000
-
-
-class Notes:
-    """Notes of what happened, in order."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __call__(self, what: str, **fields: object) -> None:
-        """Note something; the line is whole, or is not there."""
-        line = json.dumps({"what": what, "pid": os.getpid(), "at": time.time(), **fields})
-        descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        os.write(descriptor, f"{line}\n".encode())
-        os.close(descriptor)
-
-    def read(self, *whats: str) -> list[dict[str, Any]]:
-        """What was noted."""
-        if not self.path.exists():
-            return []
-        found = [json.loads(line) for line in self.path.read_text().splitlines()]
-        return [line for line in found if not whats or line["what"] in whats]
 
 
 # ---- a conversation of some turns ----
@@ -158,54 +128,71 @@ def converse_async(root: Path, run: str, notes: Notes, turns: int, *, honours: b
     asyncio.run(run_agent_async(handler, run, input=b"begin", retry=PATIENT, max_losses=MANY, root=root))
 
 
-# ---- processes that are killed ----
+# ---- what was noted, judged ----
+
+Fault = tuple[str, str]
+"""A kind of fault, and an example in words."""
 
 
-def killed_at(number: int, work: Callable[[], object]) -> bool:
-    """Do work in a process of its own that is killed at its n-th call of `DEADLY`; whether it was."""
-    return _was_killed(rig.forked(lambda: _work_until(number, work)))
+def repeated(notes: Sequence[dict[str, Any]]) -> Iterator[Fault]:
+    """Calls made again after their answer, or without a kill; work done twice by a model that honours keys."""
+    asked: dict[tuple[str, int, str], int] = defaultdict(int)
+    allowed: dict[tuple[str, int, str], int] = defaultdict(int)
+    answered: set[tuple[str, int, str]] = set()
+    keys: dict[tuple[str, int, str], str] = {}
+    for note in notes:
+        if note["what"] == "killed":
+            for call in asked:
+                if call[0] == note["run"] and call not in answered:
+                    allowed[call] += 1
+            continue
+        if note["what"] not in ("call", "answered"):
+            continue
+        call = (note["run"], note["iteration"], note["call"])
+        if note["what"] == "answered":
+            answered.add(call)
+            continue
+        asked[call] += 1
+        if call in answered:
+            yield "repeated", f"{call} was made again after its answer"
+        elif asked[call] > 1 + allowed[call]:
+            yield "repeated", f"{call} was made {asked[call]} times with {allowed[call]} kills in between"
+        if keys.setdefault(call, note["key"]) != note["key"]:
+            yield "keys", f"{call} had two idempotency keys"
 
 
-def killed_after(seconds: float, work: Callable[[], object]) -> bool:
-    """The same, killed after a time."""
-    child = rig.forked(lambda: _work_until(None, work))
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        ended, status = os.waitpid(child, os.WNOHANG)
-        if ended:
-            return os.WIFSIGNALED(status)
-        time.sleep(0.001)
-    os.kill(child, signal.SIGKILL)
-    return _was_killed(child)
+def went_back(notes: Sequence[dict[str, Any]]) -> Iterator[Fault]:
+    """Iterations that began though a later one had been acknowledged, or without a state that had been."""
+    decided: dict[str, int] = defaultdict(int)
+    saved: dict[str, int] = defaultdict(int)
+    for note in notes:
+        name = note.get("run", "")
+        if note["what"] == "decided":
+            decided[name] = saved[name] = max(decided[name], note["iteration"])
+        elif note["what"] == "saved":
+            saved[name] = max(saved[name], note["iteration"])
+        elif note["what"] == "began":
+            if not decided[name] < note["iteration"] <= decided[name] + 2:
+                yield "iteration", f"{name}: iteration {note['iteration']} after {decided[name]} was decided"
+            decided[name] = max(
+                decided[name], note["iteration"] - 1
+            )  # whoever decided it may have died before its note
+            if note["loaded"] < saved[name]:
+                yield "older", f"{name}: loaded the state of {note['loaded']} turns after {saved[name]} were saved"
 
 
-def _was_killed(child: int) -> bool:
-    """Whether a process was killed; AssertionError where it failed."""
-    _, status = os.waitpid(child, 0)
-    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, f"a worker failed: {status}"
-    return os.WIFSIGNALED(status)
-
-
-def _work_until(number: int | None, work: Callable[[], object]) -> None:
-    if number is None:
-        work()
-        return
-    count = 0
-
-    def hook(frame: Any, event: str, what: Any) -> None:
-        nonlocal count
-        if event not in ("c_call", "c_return") or getattr(what, "__name__", "") not in DEADLY:
+def disordered(received: Sequence[str], senders: int, each: int) -> Iterator[Fault]:
+    """Signals, `SENDER:NUMBER`, that were lost, received twice, or overtook one of the same sender."""
+    expected = {f"{sender}:{number}" for sender in range(senders) for number in range(each)}
+    lost = expected - set(received)
+    if lost:
+        yield "lost", f"{len(lost)} signals: {sorted(lost)[:3]}"
+    if len(received) != len(set(received)):
+        yield "doubled", f"{len(received) - len(set(received))} signals were received twice"
+    last: dict[str, int] = defaultdict(lambda: -1)
+    for one in received:
+        sender, _, number = one.partition(":")
+        if int(number) < last[sender]:
+            yield "order", f"{one} came after {last[sender]}"
             return
-        if not isinstance(getattr(what, "__self__", None), _NO_FILES):
-            if count == number:
-                os.kill(os.getpid(), signal.SIGKILL)
-            count += 1
-
-    import threading
-
-    threading.setprofile(hook)
-    sys.setprofile(hook)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
+        last[sender] = int(number)

@@ -1,18 +1,17 @@
-"""Runs of agents that are killed: at every call that touches the disk, at random moments, between asking, answer and
-save, in a delay; a holder that wakes up when another has taken over; signals of many senders; large states; late
-readers. What was noted is judged: no call again after its answer, no state older than one that was acknowledged.
+"""Runs of agents that are killed: at every call that touches the disk, and in a delay; a holder that wakes up when
+another has taken over; signals of many senders. What was noted is judged: no call again after its answer, no state
+older than one that was acknowledged.
 
-    python -m tests.faults.runs                      every boundary, 10,000 signals, 50 MB
+    python -m tests.faults.runs                      every boundary, 10,000 signals
     python -m tests.faults.runs --step 9 --only boundaries
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
+import logging
 import os
 import random
-import resource
 import signal
 import sys
 import time
@@ -22,22 +21,24 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from tests.faults import rig, run_work
-from tests.faults.run_judges import disordered, repeated, went_back
-from tests.faults.run_work import MANY, PATIENT, Notes
+from tests.faults.rig import Notes
+from tests.faults.run_work import MANY, PATIENT, disordered, repeated, went_back
 
 from ralf import project
 from ralf.agent import AgentRun, Retry, get_run, runner, send_signal, tail
 from ralf.agent.records import inbox_of
 from ralf.agent.runner import run_agent
+from ralf.agent.signals import Inbox
 from ralf.document.index import files_in
 from ralf.errors import Claimed, StaleLease
+from ralf.storage.filestore import FileStore
 
 TURNS = 4
 _DELAY = 4.0  # seconds of the loop delay in which a process is killed, late, so that another whole one would be seen
 _LATE = 2.0  # seconds by which a machine with much to do may be late
-_MEMORY = 6  # times its size that a large state may take
 
 
 @dataclass(frozen=True)
@@ -45,16 +46,13 @@ class Size:
     """How much is done of each kind.
 
     step      between two calls at which a process is killed: 1 for every call
-    kills     at random moments; signals: of `senders` together; megabytes: of the large state
+    signals   of `senders` together
     """
 
     step: int = 1
-    kills: int = 300
     signals: int = 10_000
     senders: int = 8
     zombies: int = 5
-    megabytes: int = 50
-    pieces: int = 400
     delays: int = 3
 
 
@@ -78,24 +76,24 @@ def _finished(root: Path, run: str, notes: Notes, turns: int, found: rig.Found) 
         found.note("output", f"{run}: lacks {sorted(lines)[:2]}")
 
 
-def _boundaries(size: Size, found: rig.Found, name: str, work: Callable[..., None], *, honours: bool) -> None:
+def _boundaries(step: int, found: rig.Found, name: str, work: Callable[..., None], *, honours: bool) -> None:
     """Kill at each call, every second time the successor at another one, then let one finish."""
-    dice = random.Random(f"{name} {size.step}")
+    dice = random.Random(f"{name} {step}")
     number, lived, calls, repeats = 0, False, 0, 0
     with rig.store() as root:
         work(root, f"{name}-warm", Notes(root / "warm"), 1)
         while not lived:
             run, notes = f"{name}-{number}", Notes(root / f"notes-{number}")
             do = partial(work, root, run, notes, TURNS, honours=honours)
-            lived = not run_work.killed_at(number, do)
+            lived = not rig.killed_at(number, do)
             if not lived:
                 notes("killed", run=run)
                 if dice.random() < 0.3:
                     _lose_the_index(root)
-                if dice.random() < 0.5 and run_work.killed_at(dice.randrange(number + 40), do):
+                if dice.random() < 0.5 and rig.killed_at(dice.randrange(number + 40), do):
                     notes("killed", run=run)
                     found.acknowledged += 1
-                run_work.killed_at(MANY, do)
+                rig.killed_at(MANY, do)
                 found.acknowledged += 1
             _finished(root, run, notes, TURNS, found)
             made = notes.read("call")
@@ -103,7 +101,7 @@ def _boundaries(size: Size, found: rig.Found, name: str, work: Callable[..., Non
             twice = sum(line["worked"] for line in made) - 2 * TURNS
             if honours and twice:
                 found.note("repeated", f"{run}: {twice} calls did their work twice for one key")
-            number += size.step
+            number += step
     found.figures[f"{name}: calls, of them repeated before an answer"] = f"{calls:,}, {repeats:,}"
 
 
@@ -113,37 +111,13 @@ def _lose_the_index(root: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def boundaries(size: Size, dice: random.Random, found: rig.Found) -> None:
-    """A kill before and after every call that touches the disk."""
-    _boundaries(size, found, "boundaries", run_work.converse, honours=False)
-
-
-def honouring(size: Size, dice: random.Random, found: rig.Found) -> None:
-    """The same with a model that does its work once for each idempotency key."""
-    _boundaries(Size(step=size.step * 3), found, "honouring", run_work.converse, honours=True)
-
-
-def coroutines(size: Size, dice: random.Random, found: rig.Found) -> None:
-    """The same with coroutines, two calls of a turn at once."""
-    _boundaries(Size(step=size.step * 3), found, "async", run_work.converse_async, honours=False)
-
-
-def kills(size: Size, dice: random.Random, found: rig.Found) -> None:
-    """Kills at random moments, again and again, of runs of many turns."""
-    done, number = 0, 0
-    with rig.store() as root:
-        while done < size.kills:
-            number += 1
-            run, notes = f"kills-{number}", Notes(root / f"notes-{number}")
-            turns = dice.randint(5, 40)
-            work = partial(run_work.converse, root, run, notes, turns, honours=False)
-            while run_work.killed_after(dice.uniform(0.0, 0.15), work):
-                notes("killed", run=run)
-                if dice.random() < 0.2:
-                    _lose_the_index(root)
-                done += 1
-            _finished(root, run, notes, turns, found)
-    found.acknowledged += done
+def boundaries(size: Size, _: random.Random, found: rig.Found) -> None:
+    """A kill before and after every call that touches the disk; the same, in part, with a model that does its work once
+    for each idempotency key, and with coroutines, two calls of a turn at once.
+    """
+    _boundaries(size.step, found, "boundaries", run_work.converse, honours=False)
+    _boundaries(3 * size.step, found, "honouring", run_work.converse, honours=True)
+    _boundaries(3 * size.step, found, "async", run_work.converse_async, honours=False)
 
 
 # ---- signals ----
@@ -156,7 +130,7 @@ def signals(size: Size, dice: random.Random, found: rig.Found) -> None:
     with rig.store() as root:
         children = [rig.forked(partial(_send, root, sender, each)) for sender in range(size.senders)]
         deaths = 0
-        while run_work.killed_after(
+        while rig.killed_after(
             dice.uniform(0.1, 2.0) if deaths < 12 else 600.0, partial(_receive, root, each * size.senders)
         ):
             deaths += 1
@@ -213,7 +187,7 @@ def zombies(size: Size, dice: random.Random, found: rig.Found) -> None:
             has_saved, may_save = root / f"{run}-saved", root / f"{run}-go"
             child = rig.forked(partial(_hold, root, run, pipe, has_saved, may_save))
             try:
-                _until(has_saved.exists)  # not before: who is stopped in a write has its lock
+                rig.until(has_saved.exists)  # not before: who is stopped in a write has its lock
                 os.kill(child, signal.SIGSTOP)
                 with _patiently(root, run) as second:
                     second.save(b"newer")
@@ -238,16 +212,12 @@ def _hold(root: Path, run: str, pipe: rig.Pipe, has_saved: Path, may_save: Path)
     with AgentRun(run, lease=1.0, root=root) as held:
         held.save(b"first")
         has_saved.touch()
-        _until(may_save.exists)  # nothing tells it that it has lost the run
+        rig.until(may_save.exists)  # nothing tells it that it has lost the run
         try:
             held.save(b"old")
             pipe.acknowledge("saved")
         except StaleLease:
             pipe.acknowledge("refused")
-
-
-def _exists(root: Path, run: str) -> bool:
-    return any(True for _ in project.find(root).store.streams(f"runs/{run}/"))
 
 
 @contextmanager
@@ -265,98 +235,6 @@ def _patiently(root: Path, run: str) -> Iterator[AgentRun]:
         yield held
 
 
-def _until(condition: Callable[[], bool], patience: float = 60.0) -> None:
-    deadline = time.monotonic() + patience
-    while not condition():
-        assert time.monotonic() < deadline, "waited for nothing"
-        time.sleep(0.01)
-
-
-# ---- large states, late readers ----
-
-
-def large(size: Size, dice: random.Random, found: rig.Found) -> None:
-    """A conversation of many megabytes, saved as it grows, by processes that are killed, and read by another one."""
-    whole = size.megabytes * 1_000_000
-    with rig.store() as root:
-        begun = time.monotonic()
-        pipe = rig.Pipe()
-        while run_work.killed_after(dice.uniform(0.2, 3.0), partial(_grow, root, whole)):
-            found.acknowledged += 1
-        os.waitpid(rig.forked(partial(_load, root, pipe)), 0)
-        length, digest, took, peak = pipe.text().split()
-        if (int(length), digest) != (whole, hashlib.sha256(_words(whole)).hexdigest()):
-            found.note("large", f"{length} bytes came back, of {whole:,}")
-        if int(peak) > max(150, _MEMORY * size.megabytes):
-            found.note("memory", f"{peak} MB for a state of {size.megabytes} MB")
-        found.figures[f"{size.megabytes} MB: saved in pieces with kills, then loaded"] = (
-            f"{time.monotonic() - begun:.1f} s, load {took} s, {peak} MB at the peak"
-        )
-
-
-def _words(size: int) -> bytes:
-    """So many bytes of a conversation, the same each time."""
-    line = b'{"role": "user", "content": "Carry the tide table over, and keep the names of its columns. %08d"}\n'
-    return b"".join(line % number for number in range(size // (len(line) + 5) + 1))[:size].ljust(size, b"x")
-
-
-def _grow(root: Path, whole: int) -> None:
-    def handler(run: AgentRun) -> None:
-        size = min(whole, len(run.load() or b"") + whole // 5)
-        state = _words(whole)[:size]
-        run.save(state)
-        if size == whole:
-            run.complete()
-        else:
-            run.continue_with()
-
-    run_agent(handler, "large", retry=PATIENT, max_losses=MANY, root=root)
-
-
-def _load(root: Path, pipe: rig.Pipe) -> None:
-    begun = time.monotonic()
-    state = AgentRun("large", root=root).peek() or b""
-    took = time.monotonic() - begun
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    pipe.acknowledge(f"{len(state)} {hashlib.sha256(state).hexdigest()} {took:.2f} {peak}")
-
-
-def readers(size: Size, dice: random.Random, found: rig.Found) -> None:
-    """One who follows from before the beginning, one who comes in the middle, one who comes at the end."""
-    with rig.store() as root:
-        pipes = [rig.Pipe() for _ in range(3)]
-        first = rig.forked(partial(_follow, root, pipes[0]))
-        writer = rig.forked(partial(_stream, root, size.pieces))
-        _until(lambda: _exists(root, "stream"))
-        time.sleep(0.2)
-        second = rig.forked(partial(_follow, root, pipes[1]))
-        for child in (writer, first, second):
-            os.waitpid(child, 0)
-        os.waitpid(rig.forked(partial(_follow, root, pipes[2])), 0)
-        expected = hashlib.sha256(b"".join(map(_piece, range(size.pieces)))).hexdigest()
-        for name, pipe in zip(("first", "late", "last"), pipes, strict=True):
-            if pipe.markers() != [expected]:
-                found.note("output", f"the {name} reader did not get all")
-        found.acknowledged += size.pieces
-
-
-def _piece(number: int) -> bytes:
-    return f"token {number} ".encode() + bytes([number % 256]) * (number % 7)
-
-
-def _stream(root: Path, pieces: int) -> None:
-    with AgentRun("stream", root=root) as run:
-        for number in range(pieces):
-            run.stream(_piece(number))
-            time.sleep(0.002)
-        run.complete()
-
-
-def _follow(root: Path, pipe: rig.Pipe) -> None:
-    data = b"".join(tail("stream", follow=True, timeout=60.0, root=root))
-    pipe.acknowledge(hashlib.sha256(data).hexdigest())
-
-
 # ---- delays and dead letters ----
 
 
@@ -367,7 +245,7 @@ def delays(size: Size, dice: random.Random, found: rig.Found) -> None:
             run, notes = f"delay-{number}", Notes(root / f"notes-{number}")
             work = partial(_delayed, root, run, notes)
             child = rig.forked(work)
-            _until(lambda notes=notes: bool(notes.read("decided")))  # type: ignore[misc]
+            rig.until(lambda notes=notes: bool(notes.read("decided")))  # type: ignore[misc]
             time.sleep(dice.uniform(0.6, 0.8) * _DELAY)
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
@@ -405,7 +283,7 @@ def letters(size: Size, dice: random.Random, found: rig.Found) -> None:
             notes = Notes(root / f"notes-{how}")
             work = partial(_poisoned, root, how, notes, retry)
             deaths = 0
-            while run_work.killed_after(60.0, work) and deaths < 20:
+            while rig.killed_after(60.0, work) and deaths < 20:
                 deaths += 1
             state = get_run(how, root=root)
             tried, asked = len(notes.read("began")), len(notes.read("call"))
@@ -422,21 +300,14 @@ def _poisoned(root: Path, how: str, notes: Notes, retry: Retry) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         raise ValueError("poison")
 
-    import logging
-
     logging.getLogger("ralf.agent").disabled = True
     run_agent(handler, how, retry=retry, max_losses=4, root=root)
 
 
 KINDS: dict[str, Callable[[Size, random.Random, rig.Found], None]] = {
     "boundaries": boundaries,
-    "honouring": honouring,
-    "coroutines": coroutines,
-    "kills": kills,
     "signals": signals,
     "zombies": zombies,
-    "large": large,
-    "readers": readers,
     "delays": delays,
     "letters": letters,
 }
@@ -445,7 +316,7 @@ KINDS: dict[str, Callable[[Size, random.Random, rig.Found], None]] = {
 def run(size: Size, seed: int, only: Sequence[str]) -> rig.Found:
     """All kinds, or only some."""
     found = rig.Found()
-    for kind in only or KINDS:
+    for kind in only:
         KINDS[kind](size, random.Random(f"{seed} {kind}"), found)
     return found
 
@@ -456,7 +327,6 @@ def run(size: Size, seed: int, only: Sequence[str]) -> rig.Found:
 @contextmanager
 def _without_phases() -> Iterator[None]:
     """Each attempt makes its calls anew, as where only the state is kept."""
-    from unittest.mock import patch
 
     def once(self: AgentRun, key: str, call: Callable[[str], Any], **_: object) -> Any:
         return call(f"{self.run}/{self.iteration}/{key}")
@@ -468,10 +338,6 @@ def _without_phases() -> Iterator[None]:
 @contextmanager
 def _without_swap() -> Iterator[None]:
     """The last one wins."""
-    from unittest.mock import patch
-
-    from ralf.storage.filestore import FileStore
-
     append = FileStore.append
 
     def any_append(self: FileStore, stream: str, record: bytes, **said: Any) -> str:
@@ -484,10 +350,6 @@ def _without_swap() -> Iterator[None]:
 @contextmanager
 def _without_a_cursor() -> Iterator[None]:
     """What was received of the inbox is known to the process alone."""
-    from unittest.mock import patch
-
-    from ralf.agent.signals import Inbox
-
     with patch.object(Inbox, "received", lambda self: {}):
         yield
 
@@ -495,8 +357,6 @@ def _without_a_cursor() -> Iterator[None]:
 @contextmanager
 def _with_a_timer() -> Iterator[None]:
     """The delay between two iterations is slept by the process."""
-    from unittest.mock import patch
-
     make = AgentRun.__init__
 
     def made(self: AgentRun, *arguments: Any, loop_delay: float = 0.0, **more: Any) -> None:
@@ -524,13 +384,4 @@ BROKEN = {
 
 
 if __name__ == "__main__":
-    status = rig.command(
-        "runs",
-        Size,
-        lambda size, given: run(size, given.seed, given.only or ()),
-        of="kills, signals and readings",
-        faults=("repeated", "older", "iteration", "lost", "doubled", "order", "unfenced"),
-        only=KINDS,
-        broken=BROKEN,
-    )
-    sys.exit(status)
+    sys.exit(rig.command("runs", Size(), run, kinds=KINDS, broken=BROKEN))

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests import storekit
-from tests.faults import rig
+from tests.faults import broken, rig
 
 import ralf
 from kit import git
@@ -257,10 +257,10 @@ class History:
             self.found.note("different", f"{one.name}: {stale[:3]}", len(stale))
 
 
-def run(rounds: int, seed: int, only: Sequence[str]) -> rig.Found:
+def run(size: rig.Rounds, seed: int, _: Sequence[str]) -> rig.Found:
     """So many histories."""
     found = rig.Found()
-    for number in range(rounds):
+    for number in range(size.rounds):
         with rig.store() as folder:
             history = History(folder, random.Random(seed * 100_000 + number), found)
             try:
@@ -272,4 +272,4 @@ def run(rounds: int, seed: int, only: Sequence[str]) -> rig.Found:
 
 
 if __name__ == "__main__":
-    sys.exit(rig.main("shares", run, rounds=40, what="histories of three clones"))
+    sys.exit(rig.command("shares", rig.Rounds(40), run, broken=broken.VARIANTS))

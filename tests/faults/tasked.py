@@ -1,19 +1,13 @@
-"""What the harnesses for tasks share: projects with tasks, calls that answer in plain words, commands, and a gate at
-which processes wait that shall start at one instant.
-"""
+"""What the harnesses for tasks share: projects with tasks, calls that answer in plain words, and commands."""
 
 from __future__ import annotations
 
-import fcntl
 import os
-import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tests import storekit
 from tests.faults.tenure import Answer
 
 from ralf.errors import Busy, NotFound, RalfError
@@ -21,51 +15,6 @@ from ralf.tasks import claims, editing, origin
 from ralf.tasks.model import TaskState
 
 COMMAND = (sys.executable, "-m", "ralf_cli")
-_PLAN_TO_WAIT = 0.002  # seconds that a process takes at most between what it says last and its wait
-
-
-class Gate:
-    """Holds processes back and lets go all of them at once: a kernel lock that they wait to share, one of two in turn.
-
-    Made before the processes are forked; a process that is started with the path alone waits at `wait_at`.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.paths = [folder / "gate-0", folder / "gate-1"]
-        for path in self.paths:
-            path.touch()
-        self._held = [os.open(path, os.O_RDWR | os.O_CLOEXEC) for path in self.paths]
-        for held in self._held:
-            fcntl.flock(held, fcntl.LOCK_EX)
-
-    def open(self, turn: int) -> None:
-        """Let go those that wait for this turn."""
-        time.sleep(_PLAN_TO_WAIT)
-        fcntl.flock(self._held[turn % 2], fcntl.LOCK_UN)
-
-    def shut(self, turn: int) -> None:
-        """Hold back whoever comes for the turn after the next; once all have passed this one."""
-        fcntl.flock(self._held[turn % 2], fcntl.LOCK_EX)
-
-    def wait(self, turn: int) -> None:
-        """Wait for a turn; in a process of its own."""
-        wait_at(self.paths[turn % 2])
-
-    def close(self) -> None:
-        """Let go everybody, for good."""
-        for held in self._held:
-            os.close(held)
-
-
-def wait_at(path: Path) -> None:
-    """Wait until a gate is open. A lock belongs to what was opened: so each opens the file for itself."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH)
-    finally:
-        os.close(descriptor)
-
-
 # ---- calls that answer ----
 
 
@@ -113,14 +62,6 @@ def environment(home: Path, by: str = "", **more: str) -> dict[str, str]:
     path = os.pathsep.join(filter(None, sys.path))
     known |= {"HOME": str(home), "PYTHONPATH": path, "PYTHONPYCACHEPREFIX": compiled, **more}
     return known | ({"RALF_AGENT": by} if by else {})
-
-
-def run(root: Path, *words: str, by: str = "", **more: str) -> subprocess.CompletedProcess[str]:
-    """Run a command of ralf in a project."""
-    known = environment(root.parent, by, **more)
-    return subprocess.run(
-        [*COMMAND, *words], cwd=root, env=known, capture_output=True, text=True, timeout=storekit.HANGS
-    )
 
 
 def alive_with(*words: str) -> list[int]:

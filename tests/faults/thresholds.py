@@ -1,12 +1,10 @@
 """Generated sessions, a hook after every step of them: every threshold gives a checkpoint, none two, none too soon.
 
-    python -m tests.faults.thresholds --sessions 200 --most 2000000 --jobs 2     the long run
-    python -m tests.faults.thresholds --seed 7 --only 12                         one session again
+    python -m tests.faults.thresholds --sessions 200 --most 2000000
 
 A session is made of prose, code, logs, Chinese, Base64 and much that is nobody's: attachments, reminders, subagents,
 summaries of compactions. Its tokens are counted here, text by text, with the tokenizer; nothing is asked of the hooks
-but what they say and what the journal holds. Checkpoints are made in this process, or in those that hooks start
-(`--detached`).
+but what they say and what the journal holds.
 
 late      more tokens since the last checkpoint than the threshold, and what a look may leave unseen
 early     a checkpoint at the threshold, of which nine tenths had not been reached
@@ -16,7 +14,6 @@ pressure  an agent of a full window that was not asked to hand over, or twice, o
 
 from __future__ import annotations
 
-import argparse
 import base64
 import json
 import os
@@ -26,13 +23,14 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
-from tests.faults import figures
+from tests.faults import rig
 from tests.storekit import session_log
 
 from ralf import environment
@@ -49,33 +47,6 @@ _SESSION = "00000000-0000-4000-8000-{:012}"
 _FULL = 140_000  # tokens in a window of 200,000 at which its agent is asked to hand over
 _WORDS = "tide table harbour reader column station level batch window migration lock script deploy retry host".split()
 _CHINESE = "的一是在不了有和人这中大为上个国我以要他时来用们生到作地于出"
-
-
-@dataclass
-class Report:
-    """What a run came to."""
-
-    sessions: int = 0
-    tokens: int = 0
-    hooks: int = 0
-    looks: int = 0
-    checkpoints: int = 0
-    crossings: int = 0
-    told: int = 0
-    faults: list[str] = field(default_factory=list)
-
-    def add(self, other: Report) -> None:
-        """Take another one in."""
-        for name in ("sessions", "tokens", "hooks", "looks", "checkpoints", "crossings", "told"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.faults += other.faults
-
-    def figures(self) -> Iterator[figures.Figure]:
-        """What it tells, a line a figure."""
-        what = f"{self.sessions} sessions of {self.tokens:,} tokens"
-        yield f"{what}: hooks, and how many of them looked", f"{self.hooks:,}, {self.looks:,}", ""
-        yield f"{what}: thresholds, checkpoints, agents asked", f"{self.crossings}, {self.checkpoints}, {self.told}", ""
-        yield f"{what}: late, early, doubled, asked wrongly", len(self.faults), "0"
 
 
 # ---- what is said ----
@@ -206,74 +177,66 @@ class _Session:
             self.places.append((self._file.tell(), size))
 
 
-def one(number: int, seed: int, most: int, threshold: int, *, processes: bool) -> Report:
+def one(number: int, seed: int, size: Size) -> rig.Found:
     """One session from its beginning to its end."""
     folder = Path(tempfile.mkdtemp(prefix="thresholds-"))
     try:
-        return _one(folder, number, seed, most, threshold, processes=processes)
+        return _one(folder, number, seed, size)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _one(folder: Path, number: int, seed: int, most: int, threshold: int, *, processes: bool) -> Report:
+def _one(folder: Path, number: int, seed: int, size: Size) -> rig.Found:
     root = folder / "project"
     root.mkdir()
     os.environ["CLAUDE_CONFIG_DIR"] = str(folder / ".claude")
     project = Project(root)
     ownership.init(project, share=False)
-    project.config_file.write_text(f"threshold: {threshold}\n")
-    if not processes:
+    project.config_file.write_text(f"threshold: {size.threshold}\n")
+    if not size.detached:
         environment.start_detached = _in_this_process
-    session = _Session(root, number, seed, random.Random(f"{seed}-{number}-size").randrange(most // 4, most + 1))
-    due = round(0.9 * threshold)
-    report, is_told, end, filling = Report(sessions=1), False, 0, 0
+    most = random.Random(f"{seed}-{number}-size").randrange(size.most // 4, size.most + 1)
+    session = _Session(root, number, seed, most)
+    due = round(0.9 * size.threshold)
+    found, is_told, end, filling, known = rig.Found(rounds=1), False, 0, 0, 0
     where = f"session {number}"
-    for step in session.steps():
-        del step
+    for _ in session.steps():
         before = session.since(end)
         data = _payload(session, root)
-        report.hooks += 1
         if session.fillings > filling:
             is_told, filling = False, session.fillings
         if not instant.is_idle("claude-code", "PostToolBatch", data):
-            report.looks += 1
             answers: list[str] = []
             entry.run("claude-code", "PostToolBatch", data, answers.append, instant.is_idle)
-            said = "".join(answers)
-            if processes:
-                _settle(root)
-            is_told = _check_told(report, where, said, session.filled, is_told=is_told)
+            while size.detached and environment.started:
+                environment.status_within(environment.started[0], 60)
+            is_told = _check_told(found, where, "".join(answers), session.filled, is_told=is_told)
         if session.filled >= _FULL and not is_told:
-            report.faults.append(f"{where}: pressure: not asked at {session.filled:,} tokens")
+            found.note("pressure", f"{where}: not asked at {session.filled:,} tokens")
             is_told = True
+        found.acknowledged += before >= due
         spans = _spans(project)
-        report.crossings += before >= due
-        for reason, start, stop in spans[report.checkpoints :]:
-            report.checkpoints += 1
-            if start != end:
-                report.faults.append(f"{where}: doubled: {start:,} after {end:,}")
-            if reason == "threshold" and before < due:
-                report.faults.append(f"{where}: early: {before:,} tokens at byte {start:,}")
+        for reason, start, stop in spans[known:]:
+            found.note("doubled", f"{where}: {start:,} after {end:,}", start != end)
+            early = reason == "threshold" and before < due
+            found.note("early", f"{where}: {before:,} tokens at byte {start:,}", early)
             end = stop
-        if session.since(end) > threshold + UNSEEN:
-            report.faults.append(f"{where}: late: {session.since(end):,} tokens after byte {end:,}")
-    report.tokens = session.tokens
-    return report
+        known = len(spans)
+        late = session.since(end) > size.threshold + UNSEEN
+        found.note("late", f"{where}: {session.since(end):,} tokens after byte {end:,}", late)
+    return found
 
 
-def _check_told(report: Report, where: str, said: str, filled: int, *, is_told: bool) -> bool:
+def _check_told(found: rig.Found, where: str, said: str, filled: int, *, is_told: bool) -> bool:
     tree = json.loads(said) if said else {}
     if "systemMessage" in tree:
-        report.faults.append(f"{where}: {tree['systemMessage']}")
-    text = tree.get("hookSpecificOutput", {}).get("additionalContext", "")
-    found = re.search(r"the window is (\d+) % full", text)
-    if not found:
+        found.note("failed", f"{where}: {tree['systemMessage']}")
+    asked = re.search(r"the window is (\d+) % full", tree.get("hookSpecificOutput", {}).get("additionalContext", ""))
+    if not asked:
         return is_told
-    report.told += 1
-    if found[1] != f"{filled / 2_000:.0f}" or filled < _FULL:
-        report.faults.append(f"{where}: pressure: asked at {found[1]} % of {filled:,}")
-    if is_told:
-        report.faults.append(f"{where}: pressure: asked twice")
+    if asked[1] != f"{filled / 2_000:.0f}" or filled < _FULL:
+        found.note("pressure", f"{where}: asked at {asked[1]} % of {filled:,}")
+    found.note("pressure", f"{where}: asked twice", is_told)
     return True
 
 
@@ -305,52 +268,40 @@ def _in_this_process(module: str, file: str, arguments: Sequence[str]) -> int:
     return 0
 
 
-def _settle(root: Path) -> None:
-    while environment.started:
-        child = environment.started[0]
-        environment.status_within(child, 60)
+def _seen_twice() -> AbstractContextManager[object]:
+    see = BudgetWatcher.see
+    return patch.object(BudgetWatcher, "see", lambda self, event, tokens: see(self, event, 2 * tokens))
 
 
-BROKEN = {"hints that look too far ahead": "late", "a watcher that counts what is injected": "early"}
-"""What can be broken on purpose, and the fault that the harness then has to find."""
+BROKEN: dict[str, Callable[[], AbstractContextManager[object]]] = {
+    "hints that look too far ahead": lambda: patch.object(growth, "BYTES", 40),
+    "a watcher that counts what is injected": _seen_twice,
+}
 
 
-def break_on_purpose(what: str, put: Callable[[object, str, object], None] = setattr) -> None:
-    """Break one of `BROKEN` in this process."""
-    if BROKEN[what] == "late":
-        put(growth, "BYTES", 40)
-    else:
-        see = BudgetWatcher.see
-        put(BudgetWatcher, "see", lambda self, event, tokens: see(self, event, 2 * tokens))
+@dataclass(frozen=True)
+class Size:
+    """How many sessions, of how many tokens at most; `detached`: with the processes that hooks start."""
+
+    sessions: int = 4
+    most: int = 400_000
+    threshold: int = 50_000
+    detached: bool = False
 
 
-def main() -> int:
-    """The command line."""
-    parser = argparse.ArgumentParser(description="Every threshold gives a checkpoint, none two, none too soon.")
-    parser.add_argument("--sessions", type=int, default=4)
-    parser.add_argument("--most", type=int, default=400_000, help="tokens that a session has at most")
-    parser.add_argument("--threshold", type=int, default=50_000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", type=int, help="this session alone")
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--detached", action="store_true", help="in the processes that hooks start")
-    parser.add_argument("--broken", choices=BROKEN, help="with this broken on purpose")
-    options = parser.parse_args()
+def run(size: Size, seed: int, _: Sequence[str]) -> rig.Found:
+    """So many sessions, two at once."""
     for variable in [name for name in os.environ if name.startswith(("BB5_", "RALF_", "CLAUDE"))]:
         del os.environ[variable]
-    numbers = range(options.sessions) if options.only is None else [options.only]
-    if options.broken:
-        break_on_purpose(options.broken)
-    total = Report()
-    with ProcessPoolExecutor(options.jobs) as pool:
-        running = [
-            pool.submit(one, number, options.seed, options.most, options.threshold, processes=options.detached)
-            for number in numbers
-        ]
-        for found in running:
-            total.add(found.result())
-    return figures.told(total.figures(), total.faults)
+
+    def share(numbers: Sequence[int]) -> rig.Found:
+        found = rig.Found()
+        for number in numbers:
+            found.add(one(number, seed, size))
+        return found
+
+    return rig.shared_out(share, range(size.sessions), jobs=2)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(rig.command("thresholds", Size(), run, broken=BROKEN))
