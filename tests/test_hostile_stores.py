@@ -13,13 +13,10 @@ from tests.faults import judged
 from tests.faults.hostile_stores import SCENARIOS, Rig, own_folder
 from tests.faults.victim import Kind, Told
 
-from examples import each_second
-
 SLOW = 1.3
 """Seconds of most scenarios on a machine that does nothing else: some seventy commands and hooks each."""
 
 QUICK = ("codex_in_a_clone", "gemini_in_a_clone", "clone_with_notes_of_what_was_installed")
-_OTHERS = [name for name in SCENARIOS if name not in QUICK]
 
 LABEL = "## Came with the repository; not written by your ralf"
 ROUTE = {"route": "r", "foreign": True, "foreign_notes": ["goal: zqxgoal"], "goal": "", "decisions": []}
@@ -37,7 +34,7 @@ def rig() -> Iterator[Rig]:
     "name",
     [
         *(pytest.param(name, marks=pytest.mark.ci) for name in QUICK),
-        *(pytest.param(name, marks=pytest.mark.release(seconds=SLOW)) for name in each_second(_OTHERS)),
+        *(pytest.param(name, marks=pytest.mark.release(seconds=SLOW)) for name in SCENARIOS if name not in QUICK),
     ],
 )
 def test_nobody_else_speaks_out_of_a_store(rig: Rig, name: str) -> None:

@@ -65,7 +65,8 @@ def typed(root: Path, lines: str) -> str:
     env["RALF_RUN_DIR"] = str(root / ".autonomous" / "runs" / "run-20260201_120000")
     command = ["/bin/bash", "-euc", lines]
     main, side = pty.openpty()  # a person types it
-    with subprocess.Popen(command, cwd=root, env=env, stdin=side, stdout=side, stderr=side) as process:
+    own = {"start_new_session": True, "preexec_fn": storekit.takes_terminal}
+    with subprocess.Popen(command, cwd=root, env=env, stdin=side, stdout=side, stderr=side, **own) as process:
         os.close(side)
         said = storekit.read_terminal(main)
         assert process.wait(storekit.HANGS) == 0, said[-2000:]

@@ -89,6 +89,11 @@ class Victim:
             self.faults.append(f"`ralf {name}` broke: {ran.err[-300:]}")
         return ran
 
+    def rules(self, route: str, text: str) -> None:
+        """Type a rule of their own, at a terminal: from anything else it would be their agent's."""
+        words = ("decide", route, text, "--rule", "--origin", "user")
+        storekit.on_a_terminal(self.project, *words, **self.environment)
+
     def opts_in(self, *more: str, cwd: Path | None = None) -> Ran:
         """`ralf init --yes`."""
         return self.ralf("init", "--yes", *more, cwd=cwd)
@@ -277,6 +282,13 @@ class Victim:
         if self.secret.read_bytes() != self._secret:
             return "was written"
         return ""
+
+
+def hook_commands(victim: Victim) -> dict[str, list[str]]:
+    """What the project's settings have the client run for each event."""
+    settings = json.loads((victim.project / ".claude/settings.local.json").read_text())
+    entries = {event: found[0]["hooks"][0] for event, found in settings["hooks"].items()}
+    return {event: [entry["command"], *entry["args"]] for event, entry in entries.items()}
 
 
 def _command_lines() -> list[bytes]:
