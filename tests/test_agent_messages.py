@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.faults import agent_words
 
 from ralf import project
 from ralf.errors import NotFound, UsageError
@@ -20,11 +21,6 @@ CODE = "def tide(level, base):\n    return level - base if base else None\n"
 def here(tmp_path: Path) -> Project:
     (tmp_path / "tides.py").write_text("".join(CODE.replace("tide", f"tide_{number}") for number in range(20)))
     return project.find(tmp_path)
-
-
-@pytest.fixture(scope="module")
-def this() -> Project:
-    return project.find(agent_words.TREE)
 
 
 def test_statement_28_a_message_has_sender_summary_facts_artifacts_and_action_and_is_delivered_once(
@@ -73,18 +69,46 @@ def test_statement_28_ten_lines_or_400_characters_of_a_file_may_be_quoted_and_no
         compose(here, "Look at this.", facts=["\n".join(lines[:6]), "\n".join(lines[6:11])])
 
 
-@pytest.mark.ci
-def test_statement_28_messages_with_contents_of_files_are_refused_however_they_are_dressed(this: Project) -> None:
-    accepted = [given.how for given in agent_words.with_contents(5, seed=28) if _is_accepted(this, given)]
-    assert accepted == []
+WAYS: dict[str, Callable[[list[str]], list[str]]] = {
+    "plain": lambda lines: ["\n".join(lines)],
+    "quoted": lambda lines: ["\n".join(f"> {line}" for line in lines)],
+    "fenced": lambda lines: ["```python\n" + "\n".join(lines) + "\n```"],
+    "dedented": lambda lines: ["\n".join(map(str.strip, lines))],
+    "joined": lambda lines: [" / ".join(map(str.strip, lines))],
+    "escaped": lambda lines: [json.dumps("\n".join(lines))],
+    "numbered": lambda lines: ["\n".join(f"{number:>4}| {line}" for number, line in enumerate(lines, 40))],
+    "as a diff": lambda lines: ["\n".join(f"+{line}" for line in lines)],
+    "as a list": lambda lines: ["\n".join(f"- {line.strip()}" for line in lines)],
+    "a fact a line": lambda lines: [line.strip() for line in lines],
+    "in pieces": lambda lines: ["\n".join(lines[at : at + 4]) for at in range(0, len(lines), 4)],
+    "in capitals": lambda lines: ["\n".join(lines).upper()],
+    "double spaced": lambda lines: ["\n\n".join(lines)],
+}
 
 
-def _is_accepted(here: Project, given: agent_words.Given) -> bool:
-    try:
-        compose(here, given.summary, facts=given.facts, action=given.action)
-    except UsageError:
-        return False
-    return True
+@pytest.mark.parametrize("way", WAYS)
+def test_statement_28_contents_of_a_file_are_refused_however_they_are_dressed(here: Project, way: str) -> None:
+    facts = WAYS[way]((here.root / "tides.py").read_text().split("\n")[3:18])
+    with pytest.raises(UsageError):
+        compose(here, "The reader changed.", facts=facts, action="Review it.")
+
+
+@pytest.mark.parametrize(
+    ("summary", "facts"),
+    [
+        ("The reader in tides.py is done. All 9 tests pass.", ["`tide_4` takes a second argument since 4f05e2."]),
+        (
+            "Do not touch tides.py before noon.",
+            ["`pytest -q` failed:\n    E   assert 2 == 3\nand passed after the fix."],
+        ),
+        (
+            "Which form should it take?",
+            ["Decided: SQLite, because nobody has to run a server for it.", "1. rename 2. run"],
+        ),
+    ],
+)
+def test_statement_28_honest_messages_are_accepted(here: Project, summary: str, facts: list[str]) -> None:
+    compose(here, summary, facts=facts, action="Run the tests again on your branch, then merge.")
 
 
 def test_secrets_are_redacted_before_a_message_is_stored(here: Project) -> None:

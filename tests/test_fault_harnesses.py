@@ -15,7 +15,7 @@ from tests.faults.kept import Kept
 from examples import examples, step
 from storekit import copied
 
-NATS = ("nats", "nats_machines", "nats_power", "engine_secrets")
+NATS = ("nats", "nats_machines", "engine_secrets")
 """Harnesses of `test_nats_harness.py`."""
 
 
@@ -84,7 +84,7 @@ LENGTHS = {
     "mixed": (8, "--rounds", examples(20)),
     "shares": (8, "--rounds", examples(40)),
     "loop": (14, "--iterations", 12),
-    "writers": (10, "--rounds", examples(20)),
+    "mixed, sixteen writers": (10, "--rounds", examples(20), "--workers", 16, "--lives", 1000),
     "claims": (20, "--rounds", examples(60)),
     "loops": (50, "--rounds", examples(36), "--jobs", 3),
     "clones": (15, "--rounds", examples(60)),

@@ -6,13 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.faults import nats, nats_machines, nats_power, variants
+from tests.faults import nats, nats_machines, variants
 
 from test_fault_harnesses import NATS, broken, faults, finds, harness
 
 FOUND_NOTHING = r"faults \| 0 of [1-9]"
-
-powered = pytest.mark.skipif(bool(nats_power.why_not()), reason=f"power loss: {nats_power.why_not() or '-'}")
 
 
 @broken(variants.of(*NATS))
@@ -44,14 +42,6 @@ def test_a_password_that_a_program_lets_out_is_found_wherever_it_comes_out(tmp_p
     done = harness("engine_secrets", "--only", "passwords", "--broken", "leaking", cwd=tmp_path)
     for where in ("in the output", "in a file", "in a list of processes"):
         assert f"\na password is {where}: " in f"\n{done.stderr}"
-
-
-@powered
-@pytest.mark.release(seconds=20)
-def test_a_power_loss_loses_nothing_of_a_server_that_always_syncs(tmp_path: Path) -> None:
-    done = harness("nats_power", "--servers", 1, "--losses", 3, cwd=tmp_path)
-    assert faults(done) == []
-    assert re.search(FOUND_NOTHING, done.stdout)
 
 
 @pytest.mark.release(seconds=45)

@@ -72,13 +72,3 @@ def test_a_stale_holder_is_refused_and_numbers_only_grow(root: Path) -> None:
         claims.claim("One", by="a", root=root)
     assert claims.done("In time", lease=second.claim.lease(second.task.id), root=root).task.status == "completed"
     assert [one.outcome for one in store.get("One", root=root).attempts] == ["crashed", "done"]
-
-
-def test_what_is_known_survives_the_loss_of_the_index(root: Path) -> None:
-    editing.add("One", root=root)
-    claims.claim(by="a", root=root)
-    claims.progress("Half of it", by="a", root=root)
-    before = store.get("One", root=root)
-    for path in store.at(root).project.cache.glob("index.db*"):
-        path.unlink()
-    assert store.get("One", root=root) == before

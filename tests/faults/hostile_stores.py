@@ -154,37 +154,6 @@ def _run_folders(stage: Stage) -> None:
     stage.victim.variables["RALF_RUN_DIR"] = str(stage.victim.project / "runs/executor/run-20260202_120000-TASK-001")
 
 
-def _submodule(stage: Stage) -> None:
-    inner = stage.victim.folder / "inner"
-    write(inner / "context/config.yaml", "inject: brief\n")
-    write(inner / "context/routes/default.md", route_file())
-    git(inner, "init", "-q")
-    commit_all(inner)
-    git(stage.evil, "submodule", "--quiet", "add", str(inner), ".autonomous")
-    commit_all(stage.evil)
-    git(stage.victim.folder, "clone", "-q", "--recurse-submodules", str(stage.evil), str(stage.victim.project))
-
-
-def _line_ends(stage: Stage) -> None:
-    put_route(stage.evil)
-    write(context_of(stage.evil) / "routes/TASK-001.md", route_file("TASK-001", tail="$Id$\n"))
-    write(stage.evil / ".gitattributes", "default.md text eol=crlf\nTASK-001.md ident\n")
-
-
-def _out_of_git(stage: Stage) -> None:
-    put_route(stage.evil)
-    stage.cloned()
-    stage.victim.git("rm", "-r", "-q", "--cached", ".autonomous")
-    stage.victim.git("commit", "-q", "-m", "not here")
-
-
-def _without_git(stage: Stage) -> None:
-    put_route(stage.evil)
-    put_journal(stage.evil, "TASK-001")
-    shutil.rmtree(stage.cloned() / ".git")
-    git(stage.victim.project, "init", "-q")
-
-
 def register(stage: Stage) -> None:
     """A route file, and the attacker's registration, made out to the victim's project, wherever one might be looked
     for.
@@ -211,13 +180,6 @@ def _tombstones(stage: Stage) -> None:
     for route in (ROUTE, "own"):
         _text(route_file(route, head=said), route)(stage)
         put_journal(stage.evil, route)
-
-
-def _tomorrow(stage: Stage) -> None:
-    put_route(stage.evil)
-    put_journal(stage.evil, "TASK-001")
-    for path in stage.evil.rglob("*"):
-        os.utime(path, (4_000_000_000, 4_000_000_000))
 
 
 def _both(stage: Stage) -> None:
@@ -265,7 +227,6 @@ BROUGHT = {
     "journal": Brought("A journal, and a route file beside it.", _both),
     "journal_alone": Brought("A journal alone, so that ralf itself renders one.", lambda s: _none(put_journal(s.evil))),
     "all_beside": Brought("States of hooks, chosen routes, an index, notices, evidence, displaced saves.", _beside),
-    "caches_alone": Brought("Caches alone.", lambda s: _made(s, "journal", "routes"), served=False),
     "archive": Brought("Archived routes.", lambda s: _made(s, "routes", "cache"), (ROUTE, "TASK-001"), served=False),
     "all_settings": Brought("Briefs of 100,000 tokens, one route for all, checkpoints.", _settings(planted.CONFIG)),
     "hanging_expressions": Brought(
@@ -274,10 +235,6 @@ BROUGHT = {
     "local_settings": Brought("config.local.yaml with a command, for the victim's folder.", _local(_COMMAND)),
     "loop": Brought("Scripts where ralf puts its own, prompts of a loop, a claimed queue.", _loop, ("TASK-001", ROUTE)),
     "run_folders": Brought("Run folders whose documents decide and rule.", _run_folders, ("TASK-001",), served=False),
-    "submodule": Brought("A submodule as the store, so that the outer index knows none of its files.", _submodule),
-    "line_ends": Brought("Files that git writes otherwise than it tracks them.", _line_ends, (ROUTE, "TASK-001")),
-    "out_of_git": Brought("A store that the victim then takes out of git.", _out_of_git),
-    "without_git": Brought("The victim deletes .git, begins anew.", _without_git, (ROUTE, "TASK-001"), served=False),
     "registration": Brought("Registrations of itself.", register),
     "forged_label": Brought(
         "The fence's end, the foreign label, and sections that follow it as ours.",
@@ -293,7 +250,6 @@ BROUGHT = {
         (f"{REQUEST}-over",),
     ),
     "archived_store": Brought("The same as an archive.", _made, (ROUTE, "TASK-001"), archived=True),
-    "archived_route_file": Brought("A route file, so that no index tells whose it is.", _route(), archived=True),
     "archived_local_settings": Brought(
         "A command of settings, mode and folder right.", _local(_COMMAND), archived=True
     ),
@@ -301,9 +257,6 @@ BROUGHT = {
         "An engine on the network.",
         _local('store: nats\nnats_servers: ["nats://127.0.0.1:9"]\nnats_project: tide\n'),
         archived=True,
-    ),
-    "files_of_tomorrow": Brought(
-        "Files newer than the opting in.", _tomorrow, (ROUTE, "TASK-001"), served=False, archived=True
     ),
 }
 
@@ -507,13 +460,6 @@ def clone_with_modules_of_python(stage: Stage) -> None:
 
 
 @scenario
-def clone_with_a_nested_repository(stage: Stage) -> None:
-    """A repository has a folder with a store of its own, in which the victim works."""
-    put_route(stage.evil / "packages/inner")
-    stage.visited(cwd=stage.victim.project / "packages/inner")
-
-
-@scenario
 def archive_with_gits_settings(stage: Stage) -> None:
     """An archive brings .git whose settings and hooks run commands when somebody asks git something."""
     put_route(stage.evil)
@@ -553,29 +499,6 @@ def archive_whose_git_file_leads_elsewhere(stage: Stage) -> None:
     stage.tried(ROUTE)
 
 
-@scenario
-def template_that_is_copied(stage: Stage) -> None:
-    """A template is copied with `cp -a`, its store with it, and becomes a repository of the victim's."""
-    _made(stage)
-    typed("cp", "-a", str(stage.evil), str(stage.victim.project))
-    shutil.rmtree(stage.victim.project / ".git")
-    git(stage.victim.project, "init", "-q")
-    commit_all(stage.victim.project)
-    stage.visited(ROUTE, "TASK-001")
-
-
-@scenario
-def template_that_is_copied_over_a_project(stage: Stage) -> None:
-    """A template is copied over a project that has opted in and has work of its own."""
-    stage.victim.project.mkdir()
-    git(stage.victim.project, "init", "-q")
-    stage.victim.opts_in()
-    stage.victim.works()
-    _made(stage)
-    typed("cp", "-a", f"{stage.evil}/.autonomous", str(stage.victim.project))
-    stage.lived(ROUTE, "TASK-001", served=False)
-
-
 # ---- pulls, branches and worktrees of a project that is shared ----
 
 
@@ -603,13 +526,6 @@ def after(stage: Stage, *routes: str) -> None:
     stage.lived("own", *routes, *own, served=False)
 
 
-def _proposed(stage: Stage, evil: Path) -> None:
-    """Push what was made as a branch, which the victim fetches."""
-    commit_all(evil)
-    git(evil, "push", "-q", "origin", "proposal")
-    stage.victim.git("fetch", "-q")
-
-
 @scenario
 def pull_of_all_that_a_store_has(stage: Stage) -> None:
     """A push changes the victim's own shared route files, and brings others, journals, caches, evidence and .gitignore
@@ -628,94 +544,6 @@ def pull_of_all_that_a_store_has(stage: Stage) -> None:
         write(context_of(evil) / folder / ".gitignore", "!*\n")
     stage.pushed()
     after(stage, "TASK-001", "TASK-003")
-
-
-@scenario
-def pull_of_route_files_before_the_work(stage: Stage) -> None:
-    """A push brings a route file for the route that the victim's next session is about to begin."""
-    evil = stage.shared()
-    for name in ("next", "main", "TASK-002"):
-        put_route(evil, name)
-    stage.pushed()
-    stage.victim.variables["BB5_ROUTE"] = "TASK-002"
-    stage.lived("TASK-002", "next", served=False)
-
-
-@scenario
-def pull_into_a_deleted_file(stage: Stage) -> None:
-    """The victim deleted a shared route file that a push changes: git leaves theirs in the tree, in no index."""
-    evil = stage.shared()
-    put_route(evil, "TASK-001")
-    stage.pushed()
-    write(context_of(evil) / "routes/TASK-001.md", route_file("TASK-001", tag="again"))
-    commit_all(evil)
-    git(evil, "push", "-q", "origin", "HEAD:main")
-    stage.victim.git("rm", "-q", ".autonomous/context/routes/TASK-001.md")
-    stage.victim.git("commit", "-q", "-m", "away with it")
-    stage.victim.git("pull", "-q", "--no-rebase", "--no-edit", fails=True)
-    after(stage, "TASK-001")
-
-
-@scenario
-def checkout_of_a_hostile_branch(stage: Stage) -> None:
-    """The victim looks at a pull request's branch, and goes back; between and after it sessions run."""
-    evil = stage.shared()
-    git(evil, "checkout", "-q", "-b", "proposal")
-    poisoned(evil)
-    put_route(evil, "proposal")
-    _proposed(stage, evil)
-    stage.victim.git("checkout", "-q", "proposal")
-    stage.victim.looks_in("own", "proposal")
-    stage.victim.reads("own", "proposal")
-    stage.victim.git("checkout", "-q", "main", fails=True)
-    after(stage, "proposal")
-
-
-@scenario
-def stash_and_rebase_over_a_hostile_commit(stage: Stage) -> None:
-    """The victim stashes, rebases over a hostile push, takes the stash back, and what was pulled out of the index."""
-    evil = stage.shared()
-    poisoned(evil)
-    put_route(evil, "TASK-001")
-    commit_all(evil)
-    git(evil, "push", "-q", "origin", "HEAD:main")
-    write(stage.victim.project / "README.md", "changed\n")
-    for words in (("stash", "push"), ("pull", "--rebase"), ("stash", "pop")):
-        stage.victim.git(*words, "-q")
-    stage.victim.git("rm", "-q", "--cached", ".autonomous/context/routes/TASK-001.md")
-    after(stage, "TASK-001")
-
-
-@scenario
-def colleague_clones_a_shared_project(stage: Stage) -> None:
-    """A colleague of the attacker clones a project whose routes are shared, and works in it without sharing."""
-    _made(stage, "journal", "blobs", "archive", "cache", "locks")
-    stage.visited()
-
-
-@scenario
-def linked_worktree_of_a_hostile_clone(stage: Stage) -> None:
-    """The victim makes a linked worktree of a hostile clone, and works there."""
-    put_route(stage.evil)
-    put_journal(stage.evil, "TASK-001")
-    stage.cloned()
-    linked = stage.victim.folder / "linked"
-    stage.victim.git("worktree", "add", "-q", str(linked))
-    stage.visited(ROUTE, "TASK-001", cwd=linked, served=False)
-
-
-@scenario
-def linked_worktree_of_a_hostile_branch(stage: Stage) -> None:
-    """A pull request's branch, checked out in a linked worktree, has a store, and says that worktrees are isolated."""
-    evil = stage.shared()
-    git(evil, "checkout", "-q", "-b", "proposal")
-    put_route(evil)
-    put_route(evil, "proposal")
-    write(context_of(evil) / "config.yaml", "worktrees: isolated\ninject: brief\n")
-    _proposed(stage, evil)
-    linked = stage.victim.folder / "linked"
-    stage.victim.git("worktree", "add", "-q", str(linked), "proposal")
-    stage.lived(ROUTE, "proposal", cwd=linked, served=False)
 
 
 @scenario
@@ -772,14 +600,6 @@ def _used(stage: Stage) -> None:
     victim.lives(ROUTE)
     victim.works()
     victim.reads(ROUTE, "TASK-001")
-
-
-@scenario
-def parent_folder_with_a_store(stage: Stage) -> None:
-    """An archive, unpacked in the folder where the victim's projects lie, leaves a store above them."""
-    put_route(stage.victim.project)
-    put_journal(stage.victim.project, "TASK-001")
-    _below(stage)
 
 
 @scenario
@@ -1012,27 +832,6 @@ def _take_out_of_git(stage: Stage, route: str) -> None:
     if f"git -C {stage.victim.project} rm -q --cached {tracked}" not in refused.err:
         stage.victim.faults.append(f"a journal that git tracks is not named with what to type: {refused.err}")
     stage.victim.git("rm", "-q", "--cached", tracked)
-
-
-@scenario
-def route_named_as_the_branch(stage: Stage) -> None:
-    """The hostile route has the name of the branch on which the victim works."""
-    put_route(stage.evil, "login-form")
-    put_route(stage.evil, "main")
-    stage.cloned()
-    stage.victim.git("checkout", "-q", "-b", "login-form")
-    stage.visited("login-form", "main")
-
-
-@scenario
-def route_named_as_the_task(stage: Stage) -> None:
-    """The loop's environment names a task, and the clone has a hostile route file of that name."""
-    put_route(stage.evil, "TASK-001")
-    stage.cloned()
-    stage.victim.variables["RALF_TASK_ID"] = "TASK-001"
-    stage.victim.lives("TASK-001")
-    stage.victim.opts_in()
-    stage.lived("TASK-001", served=False)
 
 
 @scenario

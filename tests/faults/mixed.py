@@ -2,6 +2,7 @@
 routes, in processes that are killed at any moment. At the end all that was acknowledged is there once, or forgotten.
 
     python -m tests.faults.mixed --rounds 100
+    python -m tests.faults.mixed --rounds 20 --workers 16 --lives 1000      that nobody kills
 
 A round is two seconds of six processes. A worker does one thing after the other until it is killed; another one then
 takes its place.
@@ -19,6 +20,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -36,9 +38,17 @@ from ralf.route import archive, corrections, history
 from ralf.route.taking_back import revert
 
 ROUTES = ("TASK-1", "TASK-2")
-WORKERS = 6
 _SECONDS = 2.0  # of a round
-_KILL_EVERY = 0.12  # seconds on the average
+
+
+@dataclass(frozen=True)
+class Size:
+    """How many rounds, of how many workers, and seconds from one kill to the next on the average."""
+
+    rounds: int = 10
+    workers: int = 6
+    lives: float = 0.12
+
 
 Say = Callable[..., None]
 
@@ -180,7 +190,7 @@ def _alone(root: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def run(size: rig.Rounds, seed: int, only: Sequence[str]) -> rig.Found:
+def run(size: Size, seed: int, only: Sequence[str]) -> rig.Found:
     """So many rounds, each on a store of its own."""
     found = rig.Found(rounds=size.rounds)
     rig.warm()
@@ -188,11 +198,11 @@ def run(size: rig.Rounds, seed: int, only: Sequence[str]) -> rig.Found:
         del SHARES[work]
     for number in range(seed, seed + size.rounds):
         with rig.store() as root:
-            _round(root, number, found)
+            _round(root, size, number, found)
     return found
 
 
-def _round(root: Path, seed: int, found: rig.Found) -> None:
+def _round(root: Path, size: Size, seed: int, found: rig.Found) -> None:
     rng = random.Random(seed)
     for route in ROUTES:
         ralf.record_decision(route, f"Begin with {route}", root=root)
@@ -207,11 +217,13 @@ def _round(root: Path, seed: int, found: rig.Found) -> None:
         return rig.forked(_Worker(root, f"{chr(97 + number)}{begun:03d}", f"{seed} {begun}", say).run)
 
     begun = 0
-    children = [started(number) for number in range(WORKERS)]
+    children = [started(number) for number in range(size.workers)]
     end = time.monotonic() + _SECONDS
     while time.monotonic() < end:
-        time.sleep(rng.uniform(0, 2 * _KILL_EVERY))
-        number = rng.randrange(WORKERS)
+        time.sleep(min(rng.uniform(0, 2 * size.lives), end - time.monotonic()) if time.monotonic() < end else 0)
+        if size.lives > _SECONDS:
+            continue
+        number = rng.randrange(size.workers)
         _kill(children[number])
         children[number] = started(number)
     for child in children:
@@ -263,4 +275,4 @@ def _judge(root: Path, said: list[list[str]], found: rig.Found, when: str) -> No
 
 if __name__ == "__main__":
     works = [work.__name__ for work in SHARES]
-    sys.exit(rig.command("mixed", rig.Rounds(10), run, kinds=works, broken=broken.VARIANTS))
+    sys.exit(rig.command("mixed", Size(), run, kinds=works, broken=broken.VARIANTS))

@@ -29,17 +29,7 @@ TOKENS = tuple(
         *("- " * 500, ">" * 500, "{" * 3_000, '"a",' * 400, "x" * 70_000),
     )
 )  # fmt: skip
-RAW = (
-    b"\xff",
-    b"\xfe\xff",
-    b"\xff\xfe",
-    b"\xc0\x80",
-    b"\xed\xa0\x80",
-    b"\xf5\x80\x80\x80",
-    b"\x80" * 9,
-    b"\xef\xbb\xbf",
-    b"\0" * 9,
-)
+RAW = (b"\xff", b"\xfe\xff", b"\xc0\x80", b"\xed\xa0\x80", b"\xf5\x80\x80\x80", b"\x80" * 9, b"\xef\xbb\xbf", b"\0" * 9)
 _LINE = re.compile(rb"[^\n]*\n|[^\n]+\Z")
 _VALUE = re.compile(rb"(?<=[:,\[ ])[^:,\[\]{}\n\"]+|\"[^\"\n]*\"|\d+")
 
@@ -170,25 +160,9 @@ def bend_json(rng: random.Random, data: bytes, _: Sequence[bytes]) -> bytes:
     return insert(rng, data, _)
 
 
-_ANYTHING = (
-    None,
-    True,
-    False,
-    0,
-    -1,
-    10**30,
-    1.5,
-    "",
-    "x",
-    "\0",
-    "\ud800",
-    "\u2028",
-    [],
-    {},
-    [[]],
-    [None],
-    {"": None},
-    {"text": []},
+_ANYTHING: tuple[Any, ...] = (
+    *(None, True, False, 0, -1, 10**30, 1.5, "", "x", "\0", "\ud800", "\u2028"),
+    *([], {}, [[]], [None], {"": None}, {"text": []}),
 )
 
 

@@ -9,7 +9,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import gemini_records as gemini
+import opencode_records as opencode
 import ralf
+import rollouts as codex
 from ralf.document import guarded_yaml
 from ralf.maintenance import ownership
 from ralf.maintenance.ownership import CONFIG_TEXT
@@ -33,13 +36,13 @@ def _claude_code() -> list[dict[str, Any]]:
     result = {"type": "tool_result", "tool_use_id": "c1", "content": "The file has been updated"}
     failed = {"type": "tool_result", "tool_use_id": "c2", "content": "Exit code 1\nE  assert 1", "is_error": True}
     asked = {"questions": [{"question": "Which?"}], "answers": {"Which?": "the second"}, "annotations": {}}
+    queued = {"type": "queued_command", "prompt": "And the docs", "commandMode": "prompt"}
+    told = [{"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": "We use SQLite."}, call]
     return [
         {"type": "summary", "summary": "Tides", "leafUuid": "x"},
         {"type": "file-history-snapshot", "messageId": "m", "snapshot": {"trackedFileBackups": {}}},
         _said(1, "user", "Please carry the tide table over, and never touch the old columns."),
-        _said(
-            2, "assistant", [{"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": "We use SQLite."}, call]
-        ),
+        _said(2, "assistant", told),
         _said(3, "user", [result], toolUseResult={"type": "create", "filePath": "/srv/tide/a.py"}),
         _said(4, "assistant", [run, todos], isSidechain=False),
         _said(5, "user", [failed], toolUseResult={"stdout": "", "stderr": "x", "interrupted": False}),
@@ -48,31 +51,25 @@ def _claude_code() -> list[dict[str, Any]]:
         _said(7, "user", "This session is being continued from a previous conversation.", isCompactSummary=True),
         {"type": "queue-operation", "operation": "enqueue", "content": "And the docs", "sessionId": "s-1"},
         {"type": "queue-operation", "operation": "remove", "sessionId": "s-1"},
-        {
-            "type": "attachment",
-            "attachment": {"type": "queued_command", "prompt": "And the docs", "commandMode": "prompt"},
-        },
+        {"type": "attachment", "attachment": queued},
         {"type": "progress", "data": {"x": [1, 2]}, "sessionId": "s-1"},
         _said(8, "user", "<command-name>/review</command-name><command-args>the parser</command-args>"),
         _said(9, "assistant", "Done. <promise>COMPLETE</promise>", isApiErrorMessage=False),
     ]
 
 
-def _chat() -> list[dict[str, Any]]:
-    function = {"name": "bash", "arguments": '{"command": "ls"}'}
-    return [
-        {"role": "system", "content": "You help."},
-        {"role": "user", "content": "Please fix the parser of the tide tables."},
-        {
-            "role": "assistant",
-            "content": "We decided to use SQLite.",
-            "tool_calls": [{"id": "c", "function": function}],
-        },
-        {"role": "tool", "tool_call_id": "c", "content": "a.py"},
-        {"role": "assistant", "thought": "Look", "action": "cat a.py", "content": "x", "agent": "main"},
-        {"role": "user", "content": "print()\nbash-$", "agent": "main", "message_type": "observation"},
-    ]
-
+_CHAT: list[dict[str, Any]] = [
+    {"role": "system", "content": "You help."},
+    {"role": "user", "content": "Please fix the parser of the tide tables."},
+    {
+        "role": "assistant",
+        "content": "We decided to use SQLite.",
+        "tool_calls": [{"id": "c", "function": {"name": "bash", "arguments": '{"command": "ls"}'}}],
+    },
+    {"role": "tool", "tool_call_id": "c", "content": "a.py"},
+    {"role": "assistant", "thought": "Look", "action": "cat a.py", "content": "x", "agent": "main"},
+    {"role": "user", "content": "print()\nbash-$", "agent": "main", "message_type": "observation"},
+]
 
 _TEXT = """\
 # Session
@@ -93,71 +90,35 @@ Never touch the old columns.
 
 
 def _codex() -> list[dict[str, Any]]:
-    said = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Keep the batch size at 9"}]}
-    kinds = {"internal_chat_message_metadata_passthrough": {"content_item_kinds": ["user.text"]}}
-    done = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "We use size 9."}]}
-    run = {"type": "function_call", "name": "exec_command", "arguments": '{"cmd": "pytest -q"}', "call_id": "c1"}
-    ran = "Wall time: 1 seconds\nProcess running with session ID 7\nOutput:\n"
-    poll = {"type": "function_call", "name": "write_stdin", "arguments": '{"session_id": 7}', "call_id": "c2"}
     patch = "*** Begin Patch\n*** Update File: a.py\n*** Move to: b.py\n@@\n-a\n+b\n*** End Patch"
     usage = {"input_tokens": 9, "output_tokens": 1, "total_tokens": 10}
-    executed = {"type": "CommandExecution", "id": "exec-1", "command": ["bash", "-lc", "ls"], "exit_code": 1}
-    changed = {"type": "FileChange", "id": "exec-2", "changes": {"/srv/a.py": {"type": "add"}}, "status": "completed"}
-    payloads = [
-        ("session_meta", {"id": "s-1", "cwd": "/srv/tide", "git": {"branch": "main"}}),
-        ("turn_context", {"cwd": "/srv/tide"}),
-        ("response_item", said | kinds),
-        ("event_msg", {"type": "user_message", "message": "Keep the batch size at 9"}),
-        ("response_item", done),
-        ("event_msg", {"type": "token_count", "info": {"last_token_usage": usage, "model_context_window": 1000}}),
-        ("response_item", run),
-        ("response_item", {"type": "function_call_output", "call_id": "c1", "output": ran}),
-        ("response_item", poll),
-        ("response_item", {"type": "function_call_output", "call_id": "c2", "output": "Exit code: 1\nOutput:\nno\n"}),
-        ("response_item", {"type": "custom_tool_call", "name": "apply_patch", "input": patch, "call_id": "c3"}),
-        ("response_item", {"type": "custom_tool_call_output", "call_id": "c3", "output": [{"text": "Done"}]}),
-        ("event_msg", {"type": "item_completed", "item": executed}),
-        ("event_msg", {"type": "item_completed", "item": changed}),
-        ("response_item", done),
-        ("compacted", {"message": "Summary: We use size 9.", "replacement_history": [said]}),
-    ]
     return [
-        {"timestamp": _AT.format(n), "type": kind, "payload": payload} for n, (kind, payload) in enumerate(payloads)
+        codex.meta("/srv/tide", git={"branch": "main"}),
+        codex.turn("/srv/tide"),
+        *codex.typed("Keep the batch size at 9"),
+        *codex.agent("We use size 9."),
+        codex.event("token_count", info={"last_token_usage": usage, "model_context_window": 1000}),
+        codex.call("exec_command", {"cmd": "pytest -q"}, "c1"),
+        codex.item("function_call_output", call_id="c1", output="Process running with session ID 7\nOutput:\n"),
+        codex.call("write_stdin", {"session_id": 7}, "c2"),
+        codex.item("function_call_output", call_id="c2", output="Exit code: 1\nOutput:\nno\n"),
+        codex.item("custom_tool_call", name="apply_patch", input=patch, call_id="c3"),
+        codex.item("custom_tool_call_output", call_id="c3", output=[{"text": "Done"}]),
+        codex.completed("CommandExecution", "e1", command=["bash", "-lc", "ls"], exit_code=1),
+        codex.completed("FileChange", "e2", changes={"/srv/a.py": {"type": "add"}}, status="completed"),
+        codex.wrapped("compacted", {"message": "Summary: We use size 9.", "replacement_history": []}),
     ]
-
-
-def _codex_before() -> list[dict[str, Any]]:
-    head = {"id": "s-1", "timestamp": _AT.format(0), "instructions": None, "git": {"branch": "main"}}
-    return [head, {"record_type": "state"}, *(record["payload"] for record in _codex() if "item" in record["type"])]
 
 
 def _gemini() -> list[dict[str, Any]]:
-    said = {"id": "g1", "type": "gemini", "content": "We use size 9.", "tokens": {"total": 5030}, "model": "gemini"}
-    answer = {"response": {"output": "Output: no\nExit Code: 1\nProcess Group PGID: 1"}}
-    call = {"id": "c1", "name": "run_shell_command", "args": {"command": "pytest -q"}, "status": "success"}
-    kept = {"id": "s1", "type": "user", "timestamp": _AT.format(5)}
-    records = [
-        {"sessionId": "s-1", "projectHash": "41a6", "kind": "main"},
-        {"id": "u1", "type": "user", "content": [{"text": "<hook_context>a</hook_context>\n\nKeep the size at 9"}]},
-        said,
-        said | {"toolCalls": [call | {"result": [{"functionResponse": answer}]}], "thoughts": [{"subject": "Look"}]},
-        {"$set": {"messages": [kept | {"content": [{"text": "<state_snapshot>done</state_snapshot>"}]}]}},
-        {"id": "e1", "type": "error", "content": "quota"},
-    ]
-    return [{"timestamp": _AT.format(number), **record} for number, record in enumerate(records)]
-
-
-def _opencode() -> list[dict[str, Any]]:
-    run = {"id": "c1", "tool": "bash", "time": 1795780059036}
-    text = {"type": "text", "time": 1795780059036}
+    snapshot = {"id": "s1", "type": "user", "content": [{"text": "<state_snapshot>done</state_snapshot>"}]}
     return [
-        {"type": "session", "client": "opencode", "log": 2, "session": "ses_1", "directory": "/srv/tide"},
-        text | {"role": "user", "id": "p1", "text": '"Keep the size at 9"'},
-        text | {"role": "assistant", "id": "p2", "text": "We use size 9."},
-        run | {"type": "call", "input": {"command": "pytest -q"}},
-        run | {"type": "result", "status": "completed", "output": "no", "exit": 1},
-        text | {"role": "summary", "id": "p3", "text": "Summary: size 9."},
-        {"type": "message", "role": "assistant", "id": "m1", "window": 200_000, "tokens": {"input": 9, "output": 1}},
+        gemini.META,
+        {"$set": {"messages": gemini.SET_UP}},
+        gemini.asked(f"{gemini.CONTEXT}\n\nKeep the size at 9"),
+        gemini.said("We use size 9.", gemini.ran("pytest -q", "no\nExit Code: 1")),
+        {"$set": {"messages": [snapshot]}},
+        {"id": "e1", "type": "error", "content": "quota"},
     ]
 
 
@@ -168,17 +129,14 @@ def _lines(records: Sequence[object]) -> bytes:
 @cache
 def transcripts() -> tuple[bytes, ...]:
     """A session of each format."""
-    document = {"info": {"a": 1}, "messages": _chat()}
+    before = [{"id": "s-1", "timestamp": _AT.format(0), "instructions": None}, {"record_type": "state"}]
+    before += [record["payload"] for record in _codex() if "item" in record["type"]]
+    head = {"type": "session", "client": "opencode", "log": 2, "session": "ses_1", "directory": "/srv/tide"}
+    log = [head, opencode.ASKED, opencode.SAID, opencode.CALL, opencode.RESULT, opencode.DONE]
     return (
-        _lines(_claude_code()),
-        _lines(_claude_code()),
-        _lines(_codex()),
-        _lines(_codex_before()),
-        _lines(_gemini()),
-        _lines(_opencode()),
-        _lines(_chat()),
-        json.dumps(_chat()).encode(),
-        json.dumps(document, indent=1).encode(),
+        *(_lines(records) for records in (_claude_code(), _claude_code(), _codex(), before, _gemini(), log, _CHAT)),
+        json.dumps(_CHAT).encode(),
+        json.dumps({"info": {"a": 1}, "messages": _CHAT}, indent=1).encode(),
         _TEXT.encode(),
     )
 
@@ -273,18 +231,7 @@ def configs() -> tuple[bytes, ...]:
 @cache
 def route_names() -> tuple[bytes, ...]:
     """Names, allowed and not."""
-    return (
-        b"TASK-001",
-        b"sample",
-        b"SAMPLE",
-        b"api-refactoring",
-        b"a/b",
-        b"../../x",
-        b"con",
-        b"x.md",
-        b"a..b",
-        b"feature/x",
-    )
+    return tuple(b"TASK-001 sample SAMPLE api-refactoring a/b ../../x con x.md a..b feature/x".split())
 
 
 @cache
@@ -325,3 +272,135 @@ def payloads() -> tuple[bytes, ...]:
 def anything() -> tuple[bytes, ...]:
     """Of everything something."""
     return (*route_files(), *records(), *transcripts(), *configs(), *route_names())
+
+
+# ---- documents of other tools ----
+
+_DECISIONS = """\
+# Decisions - TASK-42
+
+## D-1: Storage
+
+**Context:** the log grows
+**Selected:** SQLite --- in WAL mode
+**Rationale:** One file
+**Alternatives:**
+- Redis - Rejected (a service)
+**Reversibility:** HIGH
+
+## Decision 2: Poll
+
+| Option | Pros | Cons |
+|---|---|---|
+| **every ten** | calm | late |
+
+**Decision:** every ten
+
+```yaml
+decision: not one
+```
+"""
+
+_RUN = """\
+# Thoughts - Run 18
+
+**Task:** TASK-42: Read the gauges
+**Status:** PARTIAL
+**Started:** 2026-02-03T10:00:00Z
+
+## Approach
+
+The gauge at Hoek drifts by 2 cm; `src/gauge.py` rounds twice. --- see below
+
+- [x] Look at `src/gauge.py`
+
+<!-- fill in what you learned -->
+
+| Check | Result |
+|-------|--------|
+| Tests | 12 passed |
+
+Committed as `a1b2c3d4e5f6`. <promise>PARTIAL</promise> [FILL_ME]
+"""
+
+_METADATA = """\
+run: {id: run-0018, agent: executor, timestamp_start: "2026-02-03T10:00:00Z", timestamp_end: null}
+state:
+  task_claimed: TASK-42
+  files_modified: [src/gauge.py]
+results: {status: partial, commit_hash: "a1b2c3d"}
+decisions:
+- id: DEC-0001
+  timestamp: '2026-02-01T00:00:00Z'
+  title: 'Decision 1: Scope'
+  status: approved
+  rationale: "all of it\\n\\n---\\n\\n## Technical"
+  alternatives:
+  - {option: half, outcome: 'rejected: slow'}
+- id: DEC-0002
+  options_considered: [{id: "OPT-002", description: "Write stubs", cons: ["late"]}]
+  selected_option: "OPT-002"
+"""
+
+_MEMORY = """\
+# Gauge Worker Timeline Memory
+
+```yaml
+timeline_memory: {version: "1.0.0", agent: gauge-worker}
+reading_history:
+  # - run_id: "run-example-1"
+  - {run_id: run-7, decision: recommend}
+work_queue: {backlog: [], in_progress: station 14}
+```
+
+## Decisions
+
+| Date | Decision | Reason |
+|------|----------|--------|
+| 2026-02-01 | Count lines | minutes lie |
+
+## Long-Term Goals
+
+1. **Read** every gauge (Status: active)
+"""
+
+_CONTEXT = """\
+# RALF Context - Last Updated: 2026-02-01T17:20:00Z
+
+## What Was Worked On This Loop (Planner Run 0073 - Loop 24)
+
+**3. Decisions Made (1 total):**
+- D-006: Count lines, not minutes
+
+## Current Blockers
+
+None
+"""
+
+_PILOT = {
+    "version": 3,
+    "task_id": "TASK-9",
+    "plan_step": 0,
+    "completed_steps": [{"step": 0, "description": "look", "result": "seen"}],
+    "key_decisions": ["Poll every ten minutes"],
+    "output_bytes": 4096,
+}
+
+_CURRENT = {"current_tokens": 90_000, "max_tokens": 200_000, "percentage": 45.0}
+_STATES: tuple[object, ...] = (
+    {"config": {"max_tokens": 200_000, "thresholds": {"subagent": 40}}, "current": _CURRENT, "history": [_CURRENT]},
+    {"max_tokens": 180_000, "subagent": 72_000, "hard_limit": 171_000, "usage": {"current_tokens": 9}},
+    {"run_id": "run-1", "checkpoints": [{"checkpoint_id": "cp-000"}], "tool_calls": [{"tool": "Bash"}]},
+)
+
+
+@cache
+def documents() -> tuple[bytes, ...]:
+    """One of each that is read."""
+    return tuple(text.encode() for text in (_RUN, _DECISIONS, _METADATA, _MEMORY, _CONTEXT, json.dumps(_PILOT)))
+
+
+@cache
+def state_files() -> tuple[bytes, ...]:
+    """One of each that is written to."""
+    return tuple(json.dumps(tree, indent=2).encode() for tree in _STATES)

@@ -56,9 +56,6 @@ def started(name: str, *arguments: object, home: Path) -> subprocess.CompletedPr
     return subprocess.run(command, cwd=SOURCE, env=known, capture_output=True, text=True, timeout=HANGS, check=False)
 
 
-_UNLOCKED = "failed|AssertionError: the revisions have gaps"
-"""The store compares and swaps: a writer that takes no lock has errors, or numbers records as another does."""
-
 _CUT = ".*: .* of .*checkpoint after .*"
 
 VARIANTS = (
@@ -66,7 +63,6 @@ VARIANTS = (
     Variant("calls", "lock by existence", "blocked", "--only 'a decision' --part 50", 12),
     Variant("calls", "no fsync", "not synced", "--only 'a decision' --part 50"),
     Variant("shares", "one file a clone", "conflict", "--rounds 6"),
-    Variant("writers", "no lock", _UNLOCKED, "--rounds 5"),
     Variant("mixed", "no lock", "failed: [a-z ]+|lost|torn", "--rounds 3"),
     Variant("mixed", "rename", "lost", "--rounds 5 --only save --only decide --only revert"),
     Variant("editors", "plain write", "lost", "--rounds 60 --only 'by rename'"),
@@ -80,7 +76,7 @@ VARIANTS = (
     Variant("histories", "apply without removals", "diff.*", "--rounds 60"),
     Variant("histories", "revert without sections", "a revert .*", "--rounds 60"),
     Variant("damage", "a repair that removes", "bytes are gone", "--rounds 12"),
-    Variant("fuzz", "front matter", "crash", "--rounds 300 --only 'front matter'"),
+    Variant("fuzz", "front matter", "crash", "--rounds 3000 --only 'front matter'"),
     Variant("fuzz", "name", "escape", "--rounds 300 --only name"),
     Variant("fuzz", "transcript", "hang", "--rounds 60 --only transcript"),
     Variant("fuzz", "cache", "memory", "--rounds 7 --only cache"),
@@ -109,7 +105,6 @@ VARIANTS = (
     Variant("nats", "no compare and swap", "lost|doubled|moved|damaged", "--kills 2 --only appends", 20),
     Variant("nats", "a lease for everybody", "false take-over", "--kills 1 --only leases", 30),
     Variant("nats_machines", "a lease for everybody", "false take-over", "--only take-overs --runs 2", 15),
-    Variant("nats_power", "servers that sync by themselves", "lost", "--servers 1 --losses 1", 6),
     Variant("engine_secrets", "not encrypted", "a secret is at rest on a server", "--only 'at rest' --secrets 88", 20),
     Variant("engine_secrets", "readable names", "a secret is at rest on a server", "--only 'at rest' --secrets 88", 20),
 )
