@@ -74,10 +74,7 @@ def _all_of(folder: Path) -> dict[str, tuple[int, int, bytes]]:
 
 LENGTHS = {
     "calls": (18, "--part", 8 * step()),
-    "calls, long ones": (
-        *(60, "--part", 40 * step(), "--only", "a task that is done and takes a save in"),
-        *("--only", "a write to a memory that takes a save in"),
-    ),
+    "calls, a memory": (60, "--part", 40 * step(), "--only", "a write to a memory that takes a save in"),
     "cuts": (5,),
     "editors": (6, "--rounds", examples(400)),
     "gits": (5, "--rounds", examples(100)),

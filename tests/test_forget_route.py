@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from tests.faults.rig import killed_at
 
 import ralf
 import storekit
@@ -104,12 +103,7 @@ def test_what_a_repair_kept_of_it_goes_too(root: Path, what: str) -> None:
 
 @pytest.mark.parametrize("place", range(1, 40, 3))
 def test_a_store_killed_at_any_moment_reads_and_is_completed_by_the_same_call(root: Path, place: int) -> None:
-    child = os.fork()
-    if not child:
-        killed_at(place)
-        forget_route("tide", root=root)
-        os._exit(0)
-    os.waitpid(child, 0)
+    killed_at(2 * place, lambda: forget_route("tide", root=root))
     for route in routing.names_of(projects.find(root)):
         with suppress(RouteNotFound):  # a journal without a record, the last that goes
             assert ralf.get_context(route, root=root).warnings == ()
@@ -117,18 +111,3 @@ def test_a_store_killed_at_any_moment_reads_and_is_completed_by_the_same_call(ro
         forget_route("tide", root=root)
     assert named(root) == []
     assert remains(projects.find(root).folder, Wording([ASKED])) == []
-
-
-def killed_at(place: int) -> None:
-    """End this process, as a kill does, at the n-th call that changes a file or a name from now on."""
-    count = 0
-
-    def hook(event: str, args: tuple[object, ...]) -> None:
-        nonlocal count
-        writes = event == "open" and isinstance(args[2], int) and args[2] & (os.O_WRONLY | os.O_RDWR)
-        if writes or event in ("os.remove", "os.rename", "os.rmdir", "os.truncate", "shutil.rmtree"):
-            count += 1
-            if count == place:
-                os._exit(9)
-
-    sys.addaudithook(hook)

@@ -21,8 +21,9 @@ from ralf.document.tree import to_tree
 from ralf.model import RouteContext, Section
 from ralf.route.edits import changes_of_edit, changes_of_foreign
 from ralf.route.family import RouteFamily, context_of
-from ralf.route.fold import apply, empty
+from ralf.route.fold import REVERT, apply, empty
 from ralf.route.routefile import parse, render
+from ralf.route.taking_back import changes_back
 from ralf.storage.journal import Record
 
 ROUTE = "TASK-001"
@@ -151,6 +152,194 @@ def test_labels_are_unique_and_every_successor_and_its_predecessor_name_each_oth
             assert by_label[decision.superseded_by].supersedes == decision.id
     active = [" ".join(d.decision.split()).casefold() for d in context.decisions if d.status == "active"]
     assert len(set(active)) == len(active)
+
+
+@given(_streams, st.data())
+@settings(quick, max_examples=examples(60))
+def test_a_revert_gives_back_what_was_and_a_revert_of_it_what_was_before(
+    stream: list[Any], data: st.DataObject
+) -> None:
+    contexts = [empty(ROUTE)]
+    for record in records(*stream):
+        contexts.append(apply(contexts[-1], record))
+    before, then = contexts[-1], data.draw(st.sampled_from(contexts))
+    after = reverted(before, then)
+    again = reverted(after, before)
+    assert [content(after), content(again)] == [content(then), content(before)]
+    assert after.context_checkpoint.total_tokens_consumed == before.context_checkpoint.total_tokens_consumed
+    assert after.context_checkpoint.decision_count == before.context_checkpoint.decision_count
+
+
+def reverted(now: RouteContext, then: RouteContext) -> RouteContext:
+    changes = json.loads(json.dumps(changes_back(now, then)))
+    payload = {"to": f"r{then.revision}", "to_revision": then.revision, "because": "", "timestamp": "2026-03-02"}
+    return apply(now, Record(now.revision + 1, REVERT, {**payload, "changes": changes}))
+
+
+def content(context: RouteContext) -> str:
+    tree = to_tree(context)
+    tree.pop("context_checkpoint", None)
+    return json.dumps(tree, sort_keys=True)
+
+
+# ---- single records ----
+
+
+def test_a_record_of_an_unknown_kind_advances_the_revision_and_changes_nothing_else() -> None:
+    before = folded(("checkpoint", checkpoint(0)))
+    after = apply(before, Record(2, "from-the-future", {"decisions": 5}))
+    assert after.revision == 2
+    assert replace(after, context_checkpoint=before.context_checkpoint) == before
+
+
+def test_a_checkpoint_adds_an_entry_a_section_and_its_tokens() -> None:
+    context = folded(
+        ("checkpoint", checkpoint(0)), ("checkpoint", checkpoint(1, key_events=["an event"], tokens_stored=7))
+    )
+    assert context.checkpoint_count == 2
+    assert context.total_tokens_consumed == 3000
+    assert context.context_checkpoint.tokens_at_checkpoint == 2000
+    assert (context.created, context.last_checkpoint) == ("2026-03-01T10:00:00Z", "2026-03-01T11:30:00Z")
+    assert [section.number for section in context.body.sections] == [2, 1]
+    entry = context.checkpoints[-1]
+    assert (entry.checkpoint_id, entry.session, entry.lines, entry.tokens) == ("cp-002", "s", "11-20", 2000)
+    assert (entry.key_events, entry.tokens_stored, entry.reason) == (("an event",), 7, "threshold")
+    assert entry.summary_ref == "### Checkpoint 2: title 1"
+    assert context.body.sections[0].text.split("\n") == [
+        "**Period:** 2026-03-01T11:00:00Z \u2192 2026-03-01T11:30:00Z",
+        "**Tokens:** 2,000",
+        "",
+        "- what happened in 1",
+    ]
+
+
+def test_a_checkpoint_without_times_keeps_the_last_known_ones() -> None:
+    context = folded(("checkpoint", checkpoint(0)), ("checkpoint", checkpoint(1, period=["", ""])))
+    assert (context.created, context.last_checkpoint) == ("2026-03-01T10:00:00Z", "2026-03-01T10:30:00Z")
+
+
+@pytest.mark.parametrize("title", ["x\n### Checkpoint 9: forged\n- y", "x (Current)", "x\u2028(Current)", " x "])
+def test_no_title_forges_a_section_or_the_mark_of_the_newest(title: str) -> None:
+    context = folded(("checkpoint", checkpoint(0, title=title)), ("checkpoint", checkpoint(1, title=title)))
+    again = parse(render(context).encode(), "file")
+    assert [(section.number, section.title.partition(" ")[0]) for section in again.body.sections] == [
+        (2, "x"),
+        (1, "x"),
+    ]
+    assert again == as_read(context)
+
+
+@pytest.mark.ci
+def test_the_goal_is_the_newest_and_what_it_began_as_stays_known() -> None:
+    goals = ["", "first", "second", "", "third"]
+    context = folded(*(("checkpoint", checkpoint(n, goal=goal)) for n, goal in enumerate(goals)))
+    assert (context.goal, context.began_as) == ("third", "first")
+
+
+def test_a_goal_that_a_person_wrote_stays_until_a_person_writes_another() -> None:
+    context = folded(("checkpoint", checkpoint(0, goal="first")))
+    edited = apply(context, Record(2, "edit", {"changes": [{"at": ["goal"], "value": "mine"}]}))
+    later = apply(edited, Record(3, "checkpoint", checkpoint(1, goal="second")))
+    assert (later.goal, later.goal_origin) == ("mine", "human-edit")
+
+
+@pytest.mark.ci
+def test_work_is_what_the_last_segment_says_and_keeps_what_a_segment_cannot_know() -> None:
+    first = {
+        "current_task": "T",
+        "task_title": "title",
+        "attempts": 2,
+        "outcome": "open",
+        "last_request": "r",
+        "mine": 1,
+    }
+    second = {"next_steps": ["n"], "yours": 2}
+    context = folded(
+        ("checkpoint", checkpoint(0, active_work=first)), ("checkpoint", checkpoint(1, active_work=second))
+    )
+    assert context.active_work == ActiveWork(
+        current_task="T",
+        task_title="title",
+        attempts=2,
+        outcome="open",
+        next_steps=("n",),
+        extra={"mine": 1, "yours": 2},
+    )
+
+
+# ---- decisions ----
+
+
+def test_decisions_are_labelled_in_the_order_in_which_they_come() -> None:
+    in_segment = {"decisions": [{"decision": "b"}, {"decision": "c"}]}
+    context = folded(decided("a"), ("checkpoint", checkpoint(0, **in_segment)), decided("d"))
+    assert [(d.id, d.decision) for d in context.decisions] == [(f"DEC-00{n}", w) for n, w in enumerate("abcd", start=1)]
+    assert context.context_checkpoint.decision_count == 4
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("again", ["Use a timer", "use  a\ntimer", "USE A TIMER "])
+def test_what_is_said_twice_is_decided_once(again: str) -> None:
+    context = folded(decided("Use a timer", rationale="because"), decided(again))
+    assert [d.rationale for d in context.decisions] == ["because"]
+
+
+def test_what_was_given_up_can_be_decided_anew() -> None:
+    context = folded(decided("a"), decided("b", supersedes="DEC-001"), decided("a", supersedes="DEC-002"))
+    assert [(d.id, d.status, d.supersedes, d.superseded_by) for d in context.decisions] == [
+        ("DEC-001", "superseded", "", "DEC-002"),
+        ("DEC-002", "superseded", "DEC-001", "DEC-003"),
+        ("DEC-003", "active", "DEC-002", ""),
+    ]
+
+
+SOURCES = [{"session": "s", "first_line": n, "last_line": n, "sha256": "0"} for n in range(9)]
+
+
+@pytest.mark.ci
+def test_a_decision_said_again_has_a_further_source_and_no_second_record() -> None:
+    again = [{"decision": "USE a", "source": SOURCES[2]}, {"decision": "Use A", "source": SOURCES[2]}]
+    context = folded(decided("Use A", source=SOURCES[1]), ("checkpoint", checkpoint(0, decisions=again)))
+    (decision,) = context.decisions
+    assert decision.source is not None
+    assert (decision.source.first_line, [place.first_line for place in decision.further_sources]) == (1, [2])
+
+
+def test_a_decision_that_supersedes_one_that_is_not_there_changes_no_other() -> None:
+    context = folded(decided("a"), decided("b", supersedes="DEC-777"), decided("c", supersedes=""))
+    assert [d.status for d in context.decisions] == ["active"] * 3
+
+
+def test_a_label_is_never_given_twice_even_after_its_decision_was_removed() -> None:
+    removal = ("edit", {"changes": [{"at": ["decisions", "DEC-002"], "removed": True}]})
+    context = folded(decided("a"), decided("b"), removal, decided("c"))
+    assert [d.id for d in context.decisions] == ["DEC-001", "DEC-003"]
+
+
+def test_labels_of_an_imported_file_are_kept_and_not_given_again() -> None:
+    document = {"decisions": [{"id": "DEC-002", "decision": "a"}, {"decision": "b"}, {"id": "D-1", "decision": "c"}]}
+    context = folded(("import", {"document": document}), decided("d"))
+    assert [d.id for d in context.decisions] == ["DEC-002", "DEC-003", "D-1", "DEC-004"]
+    assert context.decisions[1].origin == "human-edit"
+
+
+def test_a_label_of_thousands_of_digits_is_only_a_name() -> None:
+    document = {"decisions": [{"id": "DEC-" + "9" * 20_000, "decision": "a"}, {"id": "DEC-\u0663", "decision": "b"}]}
+    assert folded(("import", {"document": document}), decided("c")).decisions[-1].id == "DEC-001"
+
+
+def test_an_import_is_taken_whole_but_for_the_route_s_own_name_and_revision() -> None:
+    other = replace(folded(decided("a"), ("checkpoint", checkpoint(0))), extra={"team": "x"})
+    context = apply(empty("other"), Record(1, "import", {"document": to_tree(other)}))
+    assert (context.route, context.revision) == ("other", 1)
+    assert replace(context, context_checkpoint=other.context_checkpoint) == other
+
+
+def test_checkpoints_after_an_import_go_on_with_its_numbers() -> None:
+    document = to_tree(RouteContext(body=Body(sections=(Section(41, "a", "- x"), Section(None, "Notes", "n")))))
+    context = folded(("import", {"document": document}), ("checkpoint", checkpoint(0)))
+    assert [section.number for section in context.body.sections] == [42, 41, None]
+    assert context.checkpoints[-1].checkpoint_id == "cp-042"
 
 
 # ---- edits ----

@@ -15,7 +15,6 @@ KINDS = {
     "boundaries": (14, "--step", 3 * step()),
     "signals": (15, "--signals", examples(10_000)),
     "zombies": (10,),
-    "delays": (12,),
 }
 """How many seconds in `.ci/run`, and how much where it is less than `python -m tests.faults.runs` does."""
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.faults.rig import killed_at
 
 import storekit
 from examples import step
@@ -19,40 +18,6 @@ from ralf.maintenance import ownership
 from ralf.storage import durable
 from ralf.tasks import claims, editing, store
 from ralf.tasks.model import TaskState
-
-DEADLY = frozenset(
-    "write pwrite fsync fdatasync rename replace link unlink remove mkdir symlink ftruncate utime flock".split()
-)
-"""Calls before and after which a process is killed."""
-
-
-def killed_at(number: int, work: Callable[[], object]) -> bool:
-    """Run `work` in a process of its own that is killed at its n-th call; whether it lived so long."""
-    pid = os.fork()
-    if pid:
-        _, status = os.waitpid(pid, 0)
-        assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, status
-        return os.WIFSIGNALED(status)
-    count = 0
-
-    def hook(frame: Any, event: str, what: Any) -> None:
-        nonlocal count
-        deadly = event in ("c_call", "c_return") and getattr(what, "__name__", "") in DEADLY
-        deadly = deadly or (event in ("call", "return") and frame.f_code.co_name == "_renamed")
-        if deadly:
-            if count == number:
-                os.kill(os.getpid(), signal.SIGKILL)
-            count += 1
-
-    try:
-        sys.setprofile(hook)
-        work()
-        sys.setprofile(None)
-        os._exit(0)
-    except BaseException:  # noqa: BLE001  # whatever it is, the fork ends here
-        sys.setprofile(None)
-        sys.excepthook(*sys.exc_info())
-        os._exit(3)
 
 
 def fields(state: TaskState) -> tuple[object, ...]:

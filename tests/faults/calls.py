@@ -23,7 +23,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -40,8 +39,6 @@ from ralf.memory import file as memory_file, writing
 from ralf.memory.family import delta, new_item
 from ralf.project import find
 from ralf.route import archive, corrections, taking_back
-from ralf.tasks import claims, editing, planfile, sequence, serializing, store, taskfile
-from ralf.tasks.model import Task, TaskState
 
 _SHIM = Path(__file__).with_name("shim.c")
 _LIBRARY = "RALF_FAULTS_SHIM"
@@ -82,45 +79,6 @@ def _decide(root: Path, acknowledge: rig.Acknowledge) -> None:
 def _checkpoint(root: Path, acknowledge: rig.Acknowledge) -> None:
     if ralf.checkpoint(rig.ROUTE, root / "session.jsonl", root=root).checkpoints:
         acknowledge("c-new")
-
-
-_TASKS = [TaskState(task=Task(id=f"TASK-{number}", title=f"Carry tide table {number} over")) for number in range(7)]
-
-
-def _planned(root: Path, every: int) -> None:
-    serializing.serialize(root=root, states=_TASKS, every=every)
-
-
-def _plan_as(every: int) -> bytes | None:
-    """The plan file of so many tasks between two checkpoints; 0: none."""
-    tasks = [state.task for state in _TASKS]
-    return planfile.render(sequence.make_plan(tasks, every=every), tasks) if every else None
-
-
-def _plan_now(root: Path) -> bytes | None:
-    path = planfile.path_of(find(root))
-    return path.read_bytes() if path.exists() else None
-
-
-def _two_plans(root: Path) -> list[str]:
-    said = _some(root)
-    for every in (1, 2):
-        _planned(root, every)
-    return said
-
-
-def _plan_fault(root: Path, *known: int) -> str:
-    """What is wrong with a plan that has to be one of these; the next one is written at once."""
-    now = _plan_now(root)
-    if now not in [_plan_as(every) for every in known]:
-        return "the plan is neither the old one nor the new one"
-    _planned(root, 3)
-    if _plan_now(root) != _plan_as(3):
-        return "the next plan was not written"
-    folder = planfile.path_of(find(root)).parent
-    if [path.name for path in folder.iterdir()] != ["plan.yaml"]:
-        return f"left beside the plan: {sorted(path.name for path in folder.iterdir())}"
-    return ""
 
 
 @dataclass(frozen=True)
@@ -225,54 +183,6 @@ def _memory_fault(root: Path, *known: str, kept: str = "") -> str:
     return "" if beside == ["main.md"] else f"left beside the file: {beside}"
 
 
-def _tasked(root: Path) -> list[str]:
-    """A task that has a file, and one that waits for it."""
-    said = _some(root)
-    editing.add("Old", id="TASK-old", text="Begin", root=root)
-    editing.add("Then", id="TASK-then", after=["TASK-old"], root=root)
-    return said
-
-
-def _complete_saved(root: Path, _: rig.Acknowledge) -> None:
-    """Complete a task whose file a person has just saved."""
-    path = root / ".autonomous" / "tasks" / "active" / "TASK-old.md"
-    new = root / "new.md"
-    new.write_text(path.read_text() + "saved\n")
-    new.replace(path)
-    (root / "saved").touch()
-    claims.done("Done", task="TASK-old", root=root)
-    (root / "recorded").touch()
-
-
-def _task_fault(root: Path) -> str:
-    """What is wrong with a task that has to be as it was, or completed, with what a person has saved; the index is gone
-    before every fifth look.
-    """
-    if zlib.crc32(os.fsencode(root)) % 5 == 0:
-        for path in store.at(root).project.cache.glob("index.db*"):
-            path.unlink()
-    is_recorded, is_saved = (root / "recorded").exists(), (root / "saved").exists()
-    for number in range(2):
-        task = store.get("TASK-old", root=root).task
-        if task.status not in ("completed", *([] if is_recorded else ["pending"])):
-            return f"the task is {task.status}"
-        if task.text not in ("Begin\nsaved", *([] if is_saved else ["Begin"])):
-            return f"the task says {task.text!r}"
-        listed = store.list_tasks(ready=True, root=root).tasks
-        ready = [state.task.id for state in listed if "After" not in state.task.title]
-        if ready != (["TASK-then"] if task.status == "completed" else ["TASK-old"]):
-            return f"ready are {ready}"
-        if warnings := editing.add(f"After {number}", root=root).warnings:
-            return f"the next write did not do: {warnings}"
-    folder = "completed" if task.status == "completed" else "active"
-    files = list((root / ".autonomous" / "tasks").rglob("*TASK-old*"))
-    if [path.parent.name for path in files] != [folder] or taskfile.parse(files[0].read_bytes(), files[0]) != task:
-        return f"the files show another task: {files}"
-    prev = sorted((storekit.context_of(root) / "prev" / "tasks").glob("*"))
-    prev = [path for path in prev if path.name != "TASK-old.md"]  # of which the next write looks at it
-    return f"left: {prev}" if any(b"saved" in path.read_bytes() for path in prev) else ""
-
-
 WORKS: dict[str, Work] = {
     "a repair": Work(_harmed, _repair, again=_repair),  # first: it takes as long as all others
     "the first decision": Work(lambda _: [], _decide),
@@ -287,9 +197,6 @@ WORKS: dict[str, Work] = {
     "a write to a memory that takes a save in": Work(
         _remembering, _remember_saved, fault=lambda root: _memory_fault(root, "old", "old, saved", kept="old, saved")
     ),
-    "a task that is done and takes a save in": Work(_tasked, _complete_saved, fault=_task_fault),
-    "the first plan": Work(_some, lambda root, _: _planned(root, 1), fault=lambda root: _plan_fault(root, 0, 1)),
-    "a plan": Work(_two_plans, lambda root, _: _planned(root, 4), fault=lambda root: _plan_fault(root, 2, 4)),
 }
 
 
@@ -480,7 +387,6 @@ def _unsynced(calls: list[str]) -> set[str]:
 
 
 LONG = (
-    "a task that is done and takes a save in",
     "a write to a memory",
     "a write to a memory that takes a save in",
 )

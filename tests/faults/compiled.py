@@ -24,9 +24,7 @@ from types import FrameType, ModuleType
 from typing import Any
 
 PACKAGES = ("ralf", "ralf_cli", "ralf_integrations", "ralf_migrations")
-_METHODS = frozenset(("match", "fullmatch", "search", "finditer", "findall", "sub", "subn", "split"))
-_AT_BEGINNING = frozenset(("match", "fullmatch"))
-_OTHER = "search"  # how one is called of which nothing is known
+_AT_BEGINNING = {".match", ".fullmatch"}
 
 Key = tuple[str, int, bool]
 
@@ -85,86 +83,39 @@ def call_cached() -> None:
                 one()
 
 
-def nodes_of(module: ModuleType) -> list[ast.AST]:
-    """What a module's source consists of."""
-    return list(ast.walk(ast.parse(Path(str(module.__file__)).read_text())))
+def anchored(sources: Mapping[str, str], module: str, name: str) -> bool:
+    """Whether the code only ever matches at a text's beginning what has this name: all of it, for a public name."""
+    texts = [sources[module]] if name.startswith("_") else list(sources.values())
+    uses = [
+        use
+        for text in texts
+        for use in re.findall(rf"(?m)(?<![\w\"'])(?<!import ){name}\b(?! ?[=:(]| = )(\.\w+|)", text)
+    ]
+    return bool(uses) and set(uses) <= _AT_BEGINNING
 
 
-def calls(found: Mapping[str, list[ast.AST]]) -> tuple[dict[tuple[str, str], set[str]], dict[str, set[str]]]:
-    """By module and name, and by name alone, the methods by which the source calls what has that name.
-
-    found  the nodes of each module's source, by its name
+def literals(module: ModuleType, source: str) -> Iterator[tuple[Key, str]]:
+    """The expressions that calls of `re` and `regex` have, as a literal or a text of the module's, and how each is
+    called.
     """
-    by_module: dict[tuple[str, str], set[str]] = defaultdict(set)
-    by_name: dict[str, set[str]] = defaultdict(set)
-    for module, nodes in found.items():
-        for name, method in _uses(nodes):
-            by_module[module, name].add(method)
-            by_name[name].add(method)
-    return by_module, by_name
-
-
-def _uses(nodes: list[ast.AST]) -> Iterator[tuple[str, str]]:
-    """(name, method) of each use of a name; `search` where it is handed on."""
-    called: set[int] = set()
-    in_turn: dict[str, list[str]] = defaultdict(list)  # what a loop goes through by name, by its own name for it
-    for node in nodes:
-        if isinstance(node, ast.For | ast.comprehension) and isinstance(node.iter, ast.Tuple | ast.List):
-            in_turn[_name(node.target)] += filter(None, map(_name, node.iter.elts))
-            called.update(map(id, node.iter.elts))
-    for node in nodes:
-        if isinstance(node, ast.Attribute) and node.attr in _METHODS:
-            called.add(id(node.value))
-            if name := _name(node.value):
-                yield name, node.attr
-                yield from ((other, node.attr) for other in in_turn[name])
-    for node in nodes:
-        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load) and id(node) not in called:
-            yield _name(node), _OTHER
-
-
-def _name(node: ast.AST) -> str:
-    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
-
-
-def globals_of(found: list[ModuleType]) -> dict[Key, tuple[str, str]]:
-    """Where an expression is a global of a module: which, and its name."""
-    named: dict[Key, tuple[str, str]] = {}
-    for module in found:
-        for name, value in vars(module).items():
-            if isinstance(value, re.Pattern):
-                named.setdefault(key_of(value), (module.__name__, name))
-    return named
-
-
-def literals(found: list[ModuleType], nodes: Mapping[str, list[ast.AST]]) -> Iterator[tuple[Key, str, str]]:
-    """The expressions that calls of `re` and `regex` have, as a literal or a text of the module's, each with its module
-    and how it is called.
-    """
-    for module in found:
-        for node in nodes[module.__name__]:
-            if not isinstance(node, ast.Call) or not node.args:
-                continue
-            of_re = isinstance(node.func, ast.Attribute) and _name(node.func.value) == "re"
-            if not of_re and _name(node.func) != "regex":
-                continue
-            first = node.args[0]
-            text = first.value if isinstance(first, ast.Constant) else vars(module).get(_name(first))
-            if isinstance(text, str | bytes):
-                method = node.func.attr if isinstance(node.func, ast.Attribute) else "compile"
-                yield key_of(re.compile(text, _flags(node, module))), module.__name__, method
-
-
-def _flags(node: ast.Call, module: ModuleType) -> int:
-    """The flags in a call of `re`, among its arguments."""
-    for argument in [*node.args[1:], *(keyword.value for keyword in node.keywords if keyword.arg == "flags")]:
-        try:
-            value = eval(compile(ast.Expression(argument), "", "eval"), vars(module))  # noqa: S307  # our own source
-        except (NameError, AttributeError, TypeError):
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Call) or not node.args:
             continue
-        if isinstance(value, re.RegexFlag):
-            return int(value)
-    return 0
+        called = ast.unparse(node.func)
+        if called != "regex" and called.partition(".")[0] != "re":
+            continue
+        given = [_value(argument, module) for argument in [*node.args, *(word.value for word in node.keywords)]]
+        flags = sum(int(value) for value in given if isinstance(value, re.RegexFlag))
+        if isinstance(given[0], str | bytes):
+            yield key_of(re.compile(given[0], flags)), f".{called.partition('.')[2]}"
+
+
+def _value(node: ast.expr, module: ModuleType) -> Any:
+    """What a literal, a name or flags of a module are; None for anything else."""
+    try:
+        return eval(compile(ast.Expression(node), "", "eval"), vars(module))  # noqa: S307  # our own source
+    except Exception:
+        return None
 
 
 def main() -> None:
@@ -177,30 +128,29 @@ def main() -> None:
     call_cached()
     from tests.faults.hostile import everything
 
+    from ralf.text.matcher import AnyOf  # not before all that is compiled is seen
+
     everything()
-    nodes = {module.__name__: nodes_of(module) for module in found}
-    by_module, by_name = calls(nodes)
-    named = globals_of(found)
+    sources = {module.__name__: Path(str(module.__file__)).read_text() for module in found}
+    named: dict[Key, tuple[str, str]] = {}
+    for module in found:
+        for name, value in vars(module).items():
+            for made in value.expressions if isinstance(value, AnyOf) else (value,):
+                if isinstance(made, re.Pattern):
+                    named.setdefault(key_of(made), (module.__name__, name))
     called: dict[Key, set[str]] = defaultdict(set)
-    for key, module, method in literals(found, nodes):
-        seen.where.setdefault(key, module)
-        called[key].add(method if method != "compile" else _OTHER)
+    for module in found:
+        for key, method in literals(module, sources[module.__name__]):
+            seen.where.setdefault(key, module.__name__)
+            called[key].add(method)
     told = []
     for key in sorted(seen.where.keys() | named.keys()):
         module, name = named.get(key, (seen.where.get(key, ""), ""))
-        methods = called[key]
-        if name:
-            methods = by_name[name] if not name.startswith("_") else by_module[module, name]
+        at_beginning = anchored(sources, module, name) if name else called[key] <= _AT_BEGINNING != set()
+        at_beginning = at_beginning and (bool(name) or bool(called[key]))
         where = f"{module}.{name}" if name else module
-        told.append(
-            {
-                "where": where,
-                "pattern": key[0],
-                "flags": key[1],
-                "is_bytes": key[2],
-                "anchored": bool(methods) and methods <= _AT_BEGINNING,
-            }
-        )
+        one = {"where": where, "pattern": key[0], "flags": key[1], "is_bytes": key[2], "anchored": at_beginning}
+        told.append(one)
     json.dump(told, sys.stdout)
 
 

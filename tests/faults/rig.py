@@ -276,7 +276,9 @@ def until(condition: Callable[[], object], patience: float = 60.0) -> None:
 
 _NO_FILES = (str, bytes, bytearray, list, set, dict)  # whose `replace` and `remove` touch no disk
 
-DEADLY = frozenset("write pwrite fsync fdatasync rename replace link unlink remove mkdir ftruncate utime flock".split())
+DEADLY = frozenset(
+    "write pwrite fsync fdatasync rename replace link unlink remove mkdir rmdir symlink ftruncate utime flock".split()
+)
 """Calls before and after which a process is killed."""
 
 
@@ -314,9 +316,9 @@ def _work_until(number: int, work: Callable[[], object]) -> None:
 
     def hook(frame: Any, event: str, what: Any) -> None:
         nonlocal count
-        if event not in ("c_call", "c_return") or getattr(what, "__name__", "") not in DEADLY:
-            return
-        if not isinstance(getattr(what, "__self__", None), _NO_FILES):
+        is_call = event in ("c_call", "c_return") and getattr(what, "__name__", "") in DEADLY
+        is_call = is_call and not isinstance(getattr(what, "__self__", None), _NO_FILES)
+        if is_call or (event in ("call", "return") and frame.f_code.co_name == "_renamed"):  # by ctypes
             if count == number:
                 os.kill(os.getpid(), signal.SIGKILL)
             count += 1

@@ -1,4 +1,4 @@
-"""Runs of agents that are killed: at every call that touches the disk, and in a delay; a holder that wakes up when
+"""Runs of agents that are killed: at every call that touches the disk; a holder that wakes up when
 another has taken over; signals of many senders. What was noted is judged: no call again after its answer, no state
 older than one that was acknowledged.
 
@@ -28,7 +28,7 @@ from tests.faults.rig import Notes
 from tests.faults.run_work import MANY, PATIENT, disordered, repeated, went_back
 
 from ralf import project
-from ralf.agent import AgentRun, Retry, get_run, runner, send_signal, tail
+from ralf.agent import AgentRun, Retry, get_run, send_signal, tail
 from ralf.agent.records import inbox_of
 from ralf.agent.runner import run_agent
 from ralf.agent.signals import Inbox
@@ -37,8 +37,6 @@ from ralf.errors import Claimed, StaleLease
 from ralf.storage.filestore import FileStore
 
 TURNS = 4
-_DELAY = 4.0  # seconds of the loop delay in which a process is killed, late, so that another whole one would be seen
-_LATE = 2.0  # seconds by which a machine with much to do may be late
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,6 @@ class Size:
     signals: int = 10_000
     senders: int = 8
     zombies: int = 5
-    delays: int = 3
 
 
 # ---- kills ----
@@ -235,44 +232,7 @@ def _patiently(root: Path, run: str) -> Iterator[AgentRun]:
         yield held
 
 
-# ---- delays and dead letters ----
-
-
-def delays(size: Size, dice: random.Random, found: rig.Found) -> None:
-    """A process is killed in the delay between two iterations: the next one waits for what is left of it."""
-    with rig.store() as root:
-        for number in range(size.delays):
-            run, notes = f"delay-{number}", Notes(root / f"notes-{number}")
-            work = partial(_delayed, root, run, notes)
-            child = rig.forked(work)
-            rig.until(lambda notes=notes: bool(notes.read("decided")))  # type: ignore[misc]
-            time.sleep(dice.uniform(0.6, 0.8) * _DELAY)
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            again = time.time()
-            os.waitpid(rig.forked(work), 0)
-            began = notes.read("began")
-            due = notes.read("decided")[0]["at"] + _DELAY
-            by = began[-1]["at"] - due
-            if [line["iteration"] for line in began] != [1, 2]:
-                found.note("iteration", f"{run}: {began}")
-            elif by < -0.5:  # what is noted comes after what is recorded
-                found.note("early", f"{run}: by {-by:.2f} s of {_DELAY} s")
-            elif began[-1]["at"] > max(due, again) + _LATE:
-                found.note("late", f"{run}: by {by:.2f} s")
-            found.acknowledged += 1
-
-
-def _delayed(root: Path, run: str, notes: Notes) -> None:
-    def handler(held: AgentRun) -> None:
-        notes("began", iteration=held.iteration)
-        if held.iteration == 2:
-            held.complete()
-        else:
-            held.continue_with()
-            notes("decided")
-
-    run_agent(handler, run, loop_delay=_DELAY, root=root)
+# ---- dead letters ----
 
 
 def letters(size: Size, dice: random.Random, found: rig.Found) -> None:
@@ -308,7 +268,6 @@ KINDS: dict[str, Callable[[Size, random.Random, rig.Found], None]] = {
     "boundaries": boundaries,
     "signals": signals,
     "zombies": zombies,
-    "delays": delays,
     "letters": letters,
 }
 
@@ -354,32 +313,10 @@ def _without_a_cursor() -> Iterator[None]:
         yield
 
 
-@contextmanager
-def _with_a_timer() -> Iterator[None]:
-    """The delay between two iterations is slept by the process."""
-    make = AgentRun.__init__
-
-    def made(self: AgentRun, *arguments: Any, loop_delay: float = 0.0, **more: Any) -> None:
-        make(self, *arguments, **more)
-        self.slept = loop_delay  # type: ignore[attr-defined]
-
-    attempt = runner.attempt
-
-    def attempted(agent: Any, *arguments: Any) -> Any:
-        if agent.iteration > getattr(agent, "seen", agent.iteration):
-            time.sleep(agent.slept)
-        agent.seen = agent.iteration
-        return attempt(agent, *arguments)
-
-    with patch.object(AgentRun, "__init__", made), patch.object(runner, "attempt", attempted):
-        yield
-
-
 BROKEN = {
     "no phases": _without_phases,
     "no compare and swap": _without_swap,
     "no cursor": _without_a_cursor,
-    "a timer": _with_a_timer,
 }
 
 
