@@ -83,15 +83,20 @@ def call_cached() -> None:
                 one()
 
 
+_IMPORTED_OR_DEFINED = re.compile(r"(?m)^(?:from|import) .*|^    \w+,$|^[A-Z0-9_, ]+ =")
+_IN_TURN = re.compile(r"for (\w+) in \(([A-Z0-9_, ]+)\)")
+
+
 def anchored(sources: Mapping[str, str], module: str, name: str) -> bool:
     """Whether the code only ever matches at a text's beginning what has this name: all of it, for a public name."""
-    texts = [sources[module]] if name.startswith("_") else list(sources.values())
-    uses = [
-        use
-        for text in texts
-        for use in re.findall(rf"(?m)(?<![\w\"'])(?<!import ){name}\b(?! ?[=:(]| = )(\.\w+|)", text)
-    ]
-    return bool(uses) and set(uses) <= _AT_BEGINNING
+    uses = set()
+    imported = re.compile(rf"(?m)^from .* import .*\b{name}\b|^    {name},$|^{name} =|\.{name}\b")
+    for text in [sources[module]] if name.startswith("_") else filter(imported.search, sources.values()):
+        known = _IMPORTED_OR_DEFINED.sub("", text)
+        in_turn = [each for each in _IN_TURN.finditer(known) if re.search(rf"\b{name}\b", each[2])]
+        for called in [name, *(each[1] for each in in_turn)]:
+            uses.update(re.findall(rf"(?<![\w\"']){called}\b(\.\w+|)", _IN_TURN.sub("", known)))
+    return bool(uses) and uses <= _AT_BEGINNING
 
 
 def literals(module: ModuleType, source: str) -> Iterator[tuple[Key, str]]:
