@@ -37,15 +37,17 @@ class Authority:
         builder = builder.serial_number(x509.random_serial_number())
         return builder.not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=1))
 
-    def certificate(self, host: str, pass_phrase: bytes = b"") -> tuple[Path, Path]:
-        """A certificate for a host, and its key."""
-        try:
-            name: x509.GeneralName = x509.IPAddress(ipaddress.ip_address(host))
-        except ValueError:
-            name = x509.DNSName(host)
+    def certificate(self, host: str, *others: str, pass_phrase: bytes = b"") -> tuple[Path, Path]:
+        """A certificate for a host, and others that are it, too, and its key."""
+        names: list[x509.GeneralName] = []
+        for each in (host, *others):
+            try:
+                names.append(x509.IPAddress(ipaddress.ip_address(each)))
+            except ValueError:
+                names.append(x509.DNSName(each))
         key = ec.generate_private_key(ec.SECP256R1())
         builder = self._builder(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)]), key)
-        made = builder.add_extension(x509.SubjectAlternativeName([name]), critical=False).sign(self._key, SHA256())
+        made = builder.add_extension(x509.SubjectAlternativeName(names), critical=False).sign(self._key, SHA256())
         paths = self._folder / f"{host}.crt", self._folder / f"{host}.key"
         paths[0].write_bytes(made.public_bytes(encoding.Encoding.PEM))
         locked = encoding.BestAvailableEncryption(pass_phrase) if pass_phrase else encoding.NoEncryption()

@@ -174,6 +174,34 @@ def test_a_creds_file_that_cannot_count_is_refused_without_its_words(
     assert not [word for word in [*words, "HUNTER2"] if word in told(refused.value)]
 
 
+def test_a_key_with_a_pass_phrase_asks_nobody(tmp_path: Path, ours: certificates.Authority) -> None:
+    certificate, key = ours.certificate("client.example", pass_phrase=b"hunter2")
+    address = Address(("nats://127.0.0.1:1",), certificate=str(certificate), key=str(key))
+    with linked(address) as store, pytest.raises(UsageError, match="pass phrase"):
+        store.head(STREAM)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"user": "ralf"}, {"password": "hunter2"}, {"user": "ralf", "password": "hunter2", "creds": "/x"}, {"key": "/x"}],
+)
+def test_half_a_login_and_two_are_refused(more: dict[str, str]) -> None:
+    with pytest.raises(UsageError) as refused:
+        Address(("nats://127.0.0.1:1",), **more)
+    assert "hunter2" not in told(refused.value)
+
+
+@pytest.mark.ci
+def test_the_environment_has_the_login_in_place_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with running(tmp_path) as servers:
+        chosen(tmp_path, servers, "p", nats_user="somebody", nats_password="'wrong'")  # noqa: S106
+        with pytest.raises(UsageError, match="refuses this user"):
+            Project(tmp_path).store.head(STREAM)
+        monkeypatch.setenv("RALF_NATS_USER", "ralf")
+        monkeypatch.setenv("RALF_NATS_PASSWORD", PASSWORD)
+        assert Project(tmp_path).store.head(STREAM) is None
+
+
 # ---- where none of it comes out ----
 
 SAYS_IT = """\

@@ -212,14 +212,11 @@ def round_of(number: int, base: Path, folder: Path) -> None:
             report = verify(root=root)
             _check_names(root, base, report, told)
             _check_read(root, base, told)
-            records, contents = records_on_disk(root), bytes_of(root)
+            contents = bytes_of(root)
             mended = repair(root=root)
             if mended.after.damaged:
                 left = [f"{one.path}: {one.what}" for one in mended.after.findings if one.damage]
                 raise Failed(f"still damaged after the repair: {left}")
-            lost = records - records_on_disk(root) - _in_damaged(root)
-            if lost:
-                raise Failed(f"{len(lost)} whole records are gone")
             read = {entry.record for route in ROUTES for entry in FileStore(context_of(root)).read(f"routes/{route}")}
             if unread := records_on_disk(root) - read:
                 raise Failed(f"{len(unread)} whole records are not read")
@@ -240,17 +237,6 @@ def round_of(number: int, base: Path, folder: Path) -> None:
             raise crash from error
     finally:
         shutil.rmtree(root)
-
-
-def _in_damaged(root: Path) -> set[bytes]:
-    """Whole records that a repair has put aside: another one of their revision was there."""
-    found = set()
-    for path in (context_of(root) / "damaged").rglob("*"):
-        if path.is_file():
-            content = path.read_bytes()
-            content = _unpacked(content) if ".gz" in path.name else content
-            found |= {content[match.end() : match.end() + int(match["length"])] for match in _FRAME.finditer(content)}
-    return found
 
 
 def _check_kept(root: Path, before: set[bytes]) -> None:

@@ -1,7 +1,6 @@
 """Every regular expression of the package on pumps of its own parse tree: its time must grow in line with the text.
 
-    python -m tests.faults.expressions                    all of them, up to 1 MB
-    python -m tests.faults.expressions --only summarizers --size 64000
+    python -m tests.faults.expressions --size 1000000
 
 An expression is tried as the code calls it: from the beginning of the text where it is only ever matched there, else
 from each place. One that sees texts of a bounded length alone (`BOUNDED`) is tried at that length, against a time.
@@ -11,7 +10,6 @@ four times as long, quadratic sixteen times.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
@@ -26,6 +24,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from tests.faults import rig
 from tests.faults.pumps import cases
 
 FACTOR = 8.0
@@ -239,21 +238,25 @@ def _trial() -> _Trial:
     return made
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Try them all, and say which fail."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", type=int, default=512_000, help="characters of the longest text")
-    parser.add_argument("--only", default="", help="only those whose place holds this")
-    chosen = parser.parse_args(arguments)
-    found = [one for one in expressions() if chosen.only in one.where]
-    failed = 0
-    for expression in found:
-        if (growth := grown(expression, chosen.size)) is not None:
-            failed += 1
-            print(f"{growth}\n    {expression.pattern[:300]!r}", flush=True)
-    print(f"{len(found)} expressions, {failed} failures")
-    return 1 if failed else 0
+@dataclass(frozen=True)
+class Size:
+    """Characters of the longest text."""
+
+    size: int = 512_000
+
+
+def run(size: Size, _: int, __: Sequence[str]) -> rig.Found:
+    """Try them all."""
+
+    def share(some: Sequence[Expression]) -> rig.Found:
+        found = rig.Found(rounds=len(some))
+        for expression in some:
+            if (growth := grown(expression, size.size)) is not None:
+                found.note(expression.where, f"{growth} {expression.pattern[:300]!r}")
+        return found
+
+    return rig.shared_out(share, expressions(), jobs=2)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    sys.exit(rig.command("expressions", Size(), run))

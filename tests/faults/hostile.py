@@ -1,7 +1,6 @@
 """Transcripts whose places each hold a pump: a checkpoint takes at most a few times what kind text of the size takes.
 
     python -m tests.faults.hostile                   every place, pumps of every expression, 1 MB: the long run
-    python -m tests.faults.hostile --place command --size 100000
 
 Each case runs in a fork of this process, which may take a minute of processor time. Each place of an event (a message,
 a tool's output, a to-do, a path, a command …) is filled with each of the common pumps, and all places at once with the
@@ -14,7 +13,6 @@ error    any
 
 from __future__ import annotations
 
-import argparse
 import gc
 import json
 import os
@@ -27,8 +25,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from tests.faults import rig
+from tests.faults.expressions import expressions, worst_pump
 from tests.storekit import MEMORY
 
 import ralf
@@ -87,6 +87,15 @@ def _called(tool: str, given: object, answer: str = "ok", *, failed: bool = Fals
     return [_record("assistant", 4, [call]), _record("user", 5, [result])]
 
 
+def _numbers(text: str, each: int) -> range:
+    """As many as a text of this length has parts of so many characters."""
+    return range(len(text) // each)
+
+
+def _many(text: str, each: int, made: Callable[[int], list[Record]]) -> list[Record]:
+    return [record for number in _numbers(text, each) for record in made(number)]
+
+
 PLACES: dict[str, Callable[[str], list[Record]]] = {
     "request": _said,
     "rule": lambda x: [*_said(f"Always use pathlib. {x}"), *_told("ok, done")],
@@ -117,30 +126,20 @@ PLACES: dict[str, Callable[[str], list[Record]]] = {
     "plan": lambda x: _called("ExitPlanMode", {"plan": f"# Plan\n## Changes\n{x}"}, f"## Approved plan\n{x}"),
     "patch": lambda x: _called("apply_patch", {"input": f"*** Begin Patch\n*** Update File: a.py\n{x}"}),
     "cwd": lambda x: [_record("assistant", 3, [{"type": "text", "text": "Done."}]) | {"cwd": f"/{x}"}],
-    "many to-dos": lambda x: _called(
-        "TodoWrite", {"todos": [{"content": f"{x[:20]}{n}", "status": "pending"} for n in range(len(x) // 60)]}
+    "many to-dos": lambda x: _called("TodoWrite", {"todos": [{"content": f"{x[:20]}{n}"} for n in _numbers(x, 60)]}),
+    "many tasks": lambda x: _many(
+        x, 500, lambda n: _called("TaskCreate", {"subject": f"{x[:20]} {n}"}, f"#{n} created")
     ),
-    "many tasks": lambda x: [
-        one
-        for n in range(len(x) // 500)
-        for one in _called("TaskCreate", {"subject": f"{x[:20]} {n}"}, f"#{n} created")
-    ],
-    "many files": lambda x: [
-        one
-        for n in range(len(x) // 500)
-        for one in _called("Write", {"file_path": f"/proj/{n}{x[:20]}.py", "content": ""})
-    ],
-    "many failures": lambda x: [
-        one
-        for n in range(len(x) // 500)
-        for one in _called("Bash", {"command": f"run {n} {x[:20]}"}, f"Exit code 1\nerror: {n}{x[:20]}", failed=True)
-    ],
+    "many files": lambda x: _many(x, 500, lambda n: _called("Write", {"file_path": f"/proj/{n}{x[:20]}.py"})),
+    "many failures": lambda x: _many(
+        x,
+        500,
+        lambda n: _called("Bash", {"command": f"run {n} {x[:20]}"}, f"Exit code 1\nerror: {n}{x[:20]}", failed=True),
+    ),
     "many questions": lambda x: _called(
-        "AskUserQuestion",
-        {"questions": [{"question": f"{n}{x[:4]}?", "options": []} for n in range(len(x) // 60)]},
-        f"User has answered your questions: {x}",
+        "AskUserQuestion", {"questions": [{"question": f"{n}{x[:4]}?", "options": []} for n in _numbers(x, 60)]}, x
     ),
-    "many messages": lambda x: [one for n in range(len(x) // 300) for one in (*_said(f"{n} {x[:90]}"), *_told(x[:90]))],
+    "many messages": lambda x: _many(x, 300, lambda n: [*_said(f"{n} {x[:90]}"), *_told(x[:90])]),
 }
 """By its name, records with a text in one place of an event."""
 
@@ -163,8 +162,7 @@ def filled(pump: str, size: int) -> str:
     return (pump * (size // len(pump) + 1))[:size]
 
 
-@dataclass(frozen=True)
-class Cost:
+class Cost(NamedTuple):
     """What a checkpoint took: seconds of processor time, bytes at the peak beside what the process had before, and what
     went wrong, "" for nothing.
     """
@@ -176,16 +174,14 @@ class Cost:
 
 def cost(text: str, *, redacted: bool = True) -> Cost:
     """What a checkpoint of a transcript takes, in a fork of this process; `redacted`: with redaction, as it is."""
-    reader, writer = os.pipe()
-    child = os.fork()
-    if not child:
-        os.close(reader)
+    pipe = rig.Pipe()
+
+    def measure() -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (LONGEST, LONGEST + 1))
-        os.write(writer, json.dumps(_checkpoint(text, redacted=redacted)).encode())
-        os._exit(0)
-    os.close(writer)
-    with open(reader, "rb") as pipe:
-        told = pipe.read()
+        pipe.acknowledge(json.dumps(_checkpoint(text, redacted=redacted)))
+
+    child = rig.forked(measure)
+    told = pipe.text()
     os.waitpid(child, 0)
     return Cost(*json.loads(told)) if told else Cost(LONGEST, 0, "did not end")
 
@@ -255,26 +251,24 @@ def everything() -> None:
     gc.freeze()  # a collection of garbage in a fork would copy the pages of all that was there before
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The long run."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", type=int, default=1_000_000, help="characters of a pump")
-    parser.add_argument("--place", default="", help="only this one, or `everywhere`")
-    parser.add_argument("--unredacted", action="store_true", help="leave redaction out")
-    chosen = parser.parse_args(arguments)
-    failed = 0
-    for place in [chosen.place] if chosen.place else [*PLACES, EVERYWHERE]:
-        pumps: Sequence[str] = PUMPS
-        if place == EVERYWHERE:
-            from tests.faults.expressions import expressions, worst_pump
+@dataclass(frozen=True)
+class Size:
+    """Characters of a pump."""
 
-            pumps = sorted({*PUMPS, *map(worst_pump, expressions())})
-        found = faults(place, pumps, chosen.size, redacted=not chosen.unredacted)
-        failed += len(found)
-        print(f"{place}: {len(pumps)} pumps, {len(found)} faults", *found, sep="\n  ", flush=True)
-    print(f"{failed} faults")
-    return 1 if failed else 0
+    size: int = 1_000_000
+
+
+def run(size: Size, _: int, only: Sequence[str]) -> rig.Found:
+    """All pumps in each of these places; in all places at once the worst pump of each expression as well."""
+    found = rig.Found()
+    for place in only:
+        more = map(worst_pump, expressions()) if place == EVERYWHERE else ()
+        pumps = sorted({*PUMPS, *more})
+        found.rounds += len(pumps)
+        for fault in faults(place, pumps, size.size):
+            found.note(f"{fault.partition(':')[0]} {place}", fault)
+    return found
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    sys.exit(rig.command("hostile", Size(), run, kinds=(*PLACES, EVERYWHERE)))

@@ -312,22 +312,6 @@ def clone_whose_gitignore_shows_everything(stage: Stage) -> None:
 
 
 @scenario
-def clone_that_tracks_the_files_that_will_be_written(stage: Stage) -> None:
-    """A repository tracks empty journals and route files under the names that the victim's work will have."""
-    put_route(stage.evil)
-    for route in ("own", "main", f"{REQUEST}-over"):
-        write(context_of(stage.evil) / "routes" / f"{route}.md", route_file(route))
-        write(context_of(stage.evil) / "journal/routes" / f"{route}.jsonl", "")
-    stage.cloned()
-    stage.victim.opts_in()
-    stage.victim.lives(ROUTE)
-    stage.victim.works()
-    stage.victim.rules("own", f"Keep the {OWN}rule")
-    stage.victim.reads(ROUTE, "own")
-    stages_nothing_of_theirs(stage.victim)
-
-
-@scenario
 def clone_whose_store_is_a_link_out(stage: Stage) -> None:
     """A repository's .autonomous leads to a folder of the victim's, where there is a note outside."""
     outside = stage.victim.secret.parent
@@ -338,20 +322,6 @@ def clone_whose_store_is_a_link_out(stage: Stage) -> None:
     stage.tried(ROUTE, works=True)
     if sorted(path.name for path in outside.rglob("*")) != ["context", "default.md", "routes", "secret.md"]:
         stage.victim.faults.append("something was written outside, through .autonomous")
-
-
-@scenario
-def clone_whose_folders_are_links_out(stage: Stage) -> None:
-    """A repository's routes, journal and cache are links to folders outside."""
-    outside, context = stage.victim.secret.parent, context_of(stage.evil)
-    write(context / "config.yaml", "inject: brief\n")
-    for name in ("routes", "journal", "cache", "blobs"):
-        shutil.rmtree(context / name)
-        (context / name).symlink_to(outside)
-    stage.cloned()
-    stage.tried(ROUTE, "secret", works=True)
-    if [path.name for path in outside.iterdir()] != ["secret.md"]:
-        stage.victim.faults.append("something was written outside, through a link")
 
 
 _FILES = (
@@ -485,20 +455,6 @@ def archive_with_gits_settings(stage: Stage) -> None:
     victim.ralf("status")
 
 
-@scenario
-def archive_whose_git_file_leads_elsewhere(stage: Stage) -> None:
-    """An archive's .git is a file that names a repository within it, whose settings run commands."""
-    evil = stage.evil
-    put_route(evil)
-    commit_all(evil)
-    git(evil, "config", "core.fsmonitor", f"{stage.victim.runs}; false")
-    git(evil, "config", "core.worktree", str(stage.victim.secret.parent))
-    (evil / ".git").rename(evil / "data")
-    (evil / ".git").write_text("gitdir: data\n")
-    stage.archived(git_too=True)
-    stage.tried(ROUTE)
-
-
 # ---- pulls, branches and worktrees of a project that is shared ----
 
 
@@ -603,29 +559,12 @@ def _used(stage: Stage) -> None:
 
 
 @scenario
-def parent_folder_without_settings(stage: Stage) -> None:
-    """A folder above has .autonomous with a real store but no config.yaml, so that it is found as the last resort."""
-    shutil.copytree(stage.rig.made / ".autonomous", stage.victim.project / ".autonomous")
-    (stage.victim.project / ".autonomous/context/config.yaml").unlink()
-    _below(stage)
-
-
-@scenario
 def parent_folder_of_another_user(stage: Stage) -> None:
     """In a shared folder such as /tmp another user has put a store above everybody's projects."""
     put_route(stage.victim.project)
     stage.victim.project.chmod(0o1777)
     given_to(stage.victim.project / ".autonomous", STRANGER)
     _below(stage)
-
-
-@scenario
-def store_of_another_user(stage: Stage) -> None:
-    """The victim is root and goes into another user's project, whose store is that user's."""
-    put_route(stage.victim.project)
-    put_journal(stage.victim.project, "TASK-001")
-    given_to(stage.victim.project, STRANGER)
-    _used(stage)
 
 
 @scenario
@@ -688,12 +627,7 @@ def _users_folder(name: str, what: str, variables: Callable[[Stage], dict[str, s
     SCENARIOS[f"users_folder_{name}"] = play
 
 
-_users_folder("that_is_relative", "XDG_CONFIG_HOME is relative", lambda _: {"XDG_CONFIG_HOME": ".config"})
-_users_folder(
-    "in_the_clone",
-    "XDG_CONFIG_HOME leads into it",
-    lambda stage: {"XDG_CONFIG_HOME": f"{stage.victim.project}/.config"},
-)
+_users_folder("in_the_clone", "XDG_CONFIG_HOME is relative", lambda _: {"XDG_CONFIG_HOME": ".config"})
 _users_folder("that_is_missing", "There is no home", lambda _: {"HOME": "/nonexistent", "XDG_CONFIG_HOME": ""})
 
 

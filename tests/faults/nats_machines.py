@@ -27,6 +27,7 @@ from functools import partial
 from pathlib import Path
 
 from tests import natskit, storekit
+from tests.certificates import Authority
 from tests.clocks import slower
 from tests.faults import nats, power, rig, run_work
 from tests.faults.rig import Notes
@@ -161,17 +162,11 @@ class Server:
         folder.mkdir()
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
-        self.ca = folder / "ca.pem"
-        names = ",".join(f"IP:{host}" for host in hosts)
-        curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2")
-        ours = ("-keyout", str(folder / "ca.key"), "-out", str(self.ca), "-subj", "/CN=harness")
-        power.call("openssl", "req", "-x509", *curve, *ours)
-        key = ("-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem"), "-subj", "/CN=nats")
-        signed = ("-CA", str(self.ca), "-CAkey", str(folder / "ca.key"), "-addext", f"subjectAltName={names}")
-        power.call("openssl", "req", "-x509", *curve, *key, *signed, "-addext", "basicConstraints=CA:FALSE")
+        authority = Authority(folder)
+        self.ca, (certificate, key) = authority.path, authority.certificate(*hosts)
         (folder / "server.conf").write_text(
             f'listen: "0.0.0.0:4222"\nlog_file: "{folder}/log"\n'
-            f'tls {{ cert_file: "{folder}/cert.pem", key_file: "{folder}/key.pem" }}\n'
+            f'tls {{ cert_file: "{certificate}", key_file: "{key}" }}\n'
             f'authorization {{ user: ralf, password: "{_PASSWORD}" }}\n'
             f'jetstream {{ store_dir: "{folder}", sync_interval: always }}\n'
         )
@@ -190,7 +185,7 @@ class Server:
 
 def why_not() -> str:
     """Why this cannot be done here, "" where it can."""
-    missing = [name for name in ("ip", "openssl") if shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin") is None]
+    missing = [name for name in ("ip",) if shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin") is None]
     return natskit.absent() or (f"needs {', '.join(missing)}" if missing else "needs root" if os.geteuid() else "")
 
 

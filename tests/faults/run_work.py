@@ -179,20 +179,3 @@ def went_back(notes: Sequence[dict[str, Any]]) -> Iterator[Fault]:
             )  # whoever decided it may have died before its note
             if note["loaded"] < saved[name]:
                 yield "older", f"{name}: loaded the state of {note['loaded']} turns after {saved[name]} were saved"
-
-
-def disordered(received: Sequence[str], senders: int, each: int) -> Iterator[Fault]:
-    """Signals, `SENDER:NUMBER`, that were lost, received twice, or overtook one of the same sender."""
-    expected = {f"{sender}:{number}" for sender in range(senders) for number in range(each)}
-    lost = expected - set(received)
-    if lost:
-        yield "lost", f"{len(lost)} signals: {sorted(lost)[:3]}"
-    if len(received) != len(set(received)):
-        yield "doubled", f"{len(received) - len(set(received))} signals were received twice"
-    last: dict[str, int] = defaultdict(lambda: -1)
-    for one in received:
-        sender, _, number = one.partition(":")
-        if int(number) < last[sender]:
-            yield "order", f"{one} came after {last[sender]}"
-            return
-        last[sender] = int(number)

@@ -61,26 +61,20 @@ def _pool() -> tuple[tuple[str, int], ...]:
 
 
 def _text(dice: random.Random, kind: int, size: int) -> str:
-    """A text of about that many characters."""
-    if kind == 0:
-        text = " ".join(dice.choice(_WORDS) for _ in range(size // 6 + 1)).capitalize() + "."
-    elif kind == 1:
-        names = [f"{dice.choice(_WORDS)}{dice.choice(_WORDS).title()}Of{dice.choice(_WORDS).title()}" for _ in range(9)]
-        line = "    {} = {}({}, timeout={})"
-        count = size // 50 + 1
-        text = "\n".join(line.format(*dice.sample(names, 3), dice.randrange(99)) for _ in range(count))
-    elif kind == 2:
-        text = "\n".join(
-            f"2026-03-01T08:{row % 60:02}:00Z [{dice.choice(_WORDS)}] id={dice.randrange(1 << 40):x} took {row * 7} ms"
-            for row in range(size // 60 + 1)
-        )
-    elif kind == 3:
-        text = "".join(dice.choice(_CHINESE) for _ in range(size // 3 + 1))
-    elif kind == 4:
-        text = base64.b64encode(dice.randbytes(size * 3 // 4)).decode()
-    else:
-        text = json.dumps({dice.choice(_WORDS) + str(row): [row, row * 31] for row in range(size // 20 + 1)})
-    return text
+    """A text of about that many characters: prose, code, a log, Chinese, Base64, JSON."""
+    words = [dice.choice(_WORDS) for _ in range(size // 6 + 1)]
+    return (
+        lambda: f"{' '.join(words).capitalize()}.",
+        lambda: "\n".join(
+            f"    {word}{word.title()}Of = {word}({row}, timeout=9)" for row, word in enumerate(words[::6])
+        ),
+        lambda: "\n".join(
+            f"2026-03-01T08:00Z [{word}] id={dice.randrange(1 << 40):x} took 7 ms" for word in words[::10]
+        ),
+        lambda: "".join(dice.choice(_CHINESE) for _ in range(size // 3 + 1)),
+        lambda: base64.b64encode(dice.randbytes(size * 3 // 4)).decode(),
+        lambda: json.dumps({f"{word}{row}": [row, row * 31] for row, word in enumerate(words[::3])}),
+    )[kind]()
 
 
 # ---- one session ----

@@ -94,9 +94,7 @@ VARIANTS = (
     Variant("loop", "nothing taken in", "lost", "--iterations 18", 15),
     Variant("loop", "nothing handed over", "untold", "--iterations 6"),
     Variant("claims", "no compare and swap", "doubled|nobody|unfenced", "--rounds 12"),
-    Variant("runs", "no phases", "repeated", "--step 25 --only boundaries", 8),
-    Variant("runs", "no compare and swap", "unfenced", "--zombies 2 --only zombies", 8),
-    Variant("runs", "no cursor", "lost|doubled|order", "--signals 3000 --only signals", 8),
+    Variant("runs", "no phases", "repeated", "--step 25", 8),
     # ---- NATS ----
     Variant("nats", "no compare and swap", "lost|doubled|moved|damaged", "--kills 2 --only appends", 20),
     Variant("nats", "a lease for everybody", "false take-over", "--kills 1 --only leases", 30),
