@@ -22,7 +22,7 @@ pytestmark = pytest.mark.ci
 def two_clones(folder: Path, count: int) -> tuple[clones.Clone, clones.Clone]:
     """A repository with so many tasks, and a clone of it in which they were accepted."""
     dice = random.Random(1)  # noqa: S311
-    one, two = (clones.Clone(folder / name, folder, dice) for name in ("one", "two"))
+    one, two = (clones.Clone(folder / name, dice) for name in ("one", "two"))
     one.root.mkdir()
     one.git("init", "-q", "-b", "main")
     (one.root / "README").write_text("tide\n")
@@ -42,10 +42,8 @@ def test_a_clone_that_finishes_every_task_and_one_that_adds_another_merge_withou
     one.commit()
     new = two.add()
     two.commit()
-    merged = clones.merge(one, two, clones.Merged("different tasks", {**one.said, **two.said}))
-    assert merged.said == ""
-    assert list(clones.judged(merged)) == []
-    assert merged.listed[new][0] == "pending"
+    assert list(clones.merged(one, two, {**one.said, **two.said})) == []
+    assert one.listed()[new][0] == "pending"
 
 
 def owned(clone: clones.Clone, own: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

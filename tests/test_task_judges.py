@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.faults import clones, loops, tenure
+from tests.faults import loops, tenure
 from tests.faults.tenure import Answer, Span
 
 RACERS = ("racer-1", "racer-2", "racer-3")
@@ -154,38 +154,3 @@ def test_a_loop_that_did_what_it_should_has_no_fault() -> None:
 )
 def test_a_loop_that_did_not_is_found(changed: dict[str, Any], fault: str) -> None:
     assert fault in kinds(loops.judged(history(**changed)))
-
-
-# ---- two clones ----
-
-MERGE: dict[str, Any] = {
-    "expected": {"A": ("completed", "one"), "B": ("pending", "two")},
-    "listed": {"A": ("completed", "one"), "B": ("pending", "two")},
-    "files": {"A": "completed", "B": "pending"},
-}
-
-
-def merged(**changed: Any) -> clones.Merged:
-    return clones.Merged("different tasks", **{**MERGE, **changed})
-
-
-def test_a_merge_without_a_conflict_and_one_that_is_marked_and_reported_have_no_fault() -> None:
-    assert kinds(clones.judged(merged())) == []
-    conflict = {"conflicts": ["t/active/B.md"], "marked": ["t/active/B.md"], "damaged": ["/r/t/active/B.md"]}
-    assert kinds(clones.judged(merged(**conflict, listed={"A": ("completed", "one")}))) == []
-
-
-@pytest.mark.parametrize(
-    ("changed", "fault"),
-    [
-        ({"listed": {"A": ("completed", "one")}}, "lost"),
-        ({"files": {"A": "completed"}}, "lost"),
-        ({"files": {"A": "completed and pending", "B": "pending"}}, "doubled"),
-        ({"listed": {"A": ("pending", "one"), "B": ("pending", "two")}}, "wrong"),
-        ({"damaged": ["/r/t/active/B.md"]}, "damaged"),
-        ({"conflicts": ["t/active/B.md"], "damaged": ["/r/t/active/B.md"]}, "unmarked"),
-        ({"conflicts": ["t/active/B.md"], "marked": ["t/active/B.md"]}, "unsaid"),
-    ],
-)
-def test_a_merge_that_loses_or_hides_something_is_found(changed: dict[str, Any], fault: str) -> None:
-    assert fault in kinds(clones.judged(merged(**changed)))
