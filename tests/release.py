@@ -3,10 +3,9 @@
     python -m tests.release                 # every part
     python -m tests.release nats power      # these parts
     python -m tests.release --list          # what there is, and what each needs
-    python -m tests.release --record nats   # also write the figures into benchmarks/RESULTS.md
 
-It prints one table, a line a part: passed, failed or skipped with the reason, how many tests, seconds and processor
-time; the output of each is kept in `.release/NAME.log`. Exit status 1 where a part has failed. Real clients run offline
+It prints one table, a line a part: passed, failed or skipped with the reason, how many tests, and seconds; the output
+of each is kept in `.release/NAME.log`. Exit status 1 where a part has failed. Real clients run offline
 against scripted models; what they need from npm is installed into the user's cache, Chromium is not.
 """
 
@@ -15,19 +14,16 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import resource
 import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1]
 LOGS = SOURCE / ".release"
-RESULTS = SOURCE / "benchmarks" / "RESULTS.md"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
 
 CLIENTS = (
@@ -130,7 +126,7 @@ PARTS = {
         ),
     ),
     "large": Part(
-        "transcripts of hundreds of megabytes", ("tests/test_large_transcript.py", "tests/test_migrate_real.py")
+        "transcripts of hundreds of megabytes", ("tests/test_large_transcript.py", "tests/test_importing_real.py")
     ),
     "mutations": Part("twelve promises broken on purpose", runs=(("tests.mutations",),)),
     "others": Part("everything else that is marked for a release", ("tests/",)),
@@ -182,19 +178,17 @@ class Outcome:
     result: str
     tests: str = ""
     seconds: float = 0.0
-    processor: float = 0.0
 
     def row(self) -> str:
         """Its line of the table."""
-        figures = (f"{self.seconds:,.0f}", f"{self.processor:,.0f}") if self.seconds else ("", "")
-        return f"| {' | '.join((self.name, self.result, self.tests, *figures))} |"
+        return f"| {self.name} | {self.result} | {self.tests} | {f'{self.seconds:,.0f}' if self.seconds else ''} |"
 
 
 def run(name: str) -> Outcome:
     """Run a part."""
     if reason := PARTS[name].needs():
         return Outcome(name, f"skipped: {reason}")
-    began, before = time.monotonic(), _children()
+    began = time.monotonic()
     status, said = 0, ""
     with (LOGS / f"{name}.log").open("w+", encoding="utf-8") as log:
         for command in commands(name):
@@ -205,31 +199,7 @@ def run(name: str) -> Outcome:
         said = log.read()
     closing = _CLOSING.findall(said)
     counts = closing[-1].strip("= ").rpartition(" in ")[0] if closing else ""
-    return Outcome(name, "failed" if status else "passed", counts, time.monotonic() - began, _children() - before)
-
-
-def _children() -> float:
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
-
-
-def record(outcomes: Sequence[Outcome]) -> None:
-    """Write the newest outcome of each part that ran into the results, with today's date."""
-    sys.path.insert(0, str(SOURCE / "benchmarks"))
-    from measure import replaced
-
-    rows = [
-        (
-            f"release: {outcome.name}",
-            f"{outcome.result}: {outcome.tests}".removesuffix(": "),
-            f"{outcome.seconds:,.0f} s, {outcome.processor:,.0f} s of processor time",
-            f"{datetime.now(UTC):%Y-%m-%d}",
-            f"`python -m tests.release {outcome.name}`",
-        )
-        for outcome in outcomes
-        if outcome.seconds
-    ]
-    RESULTS.write_text(replaced(RESULTS.read_text("utf-8"), "Tests and CI", rows), "utf-8")
+    return Outcome(name, "failed" if status else "passed", counts, time.monotonic() - began)
 
 
 def main() -> int:
@@ -237,7 +207,6 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.release", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("parts", nargs="*", metavar="NAME", help=f"of {', '.join(PARTS)}; all where none is named")
     parser.add_argument("--list", action="store_true", help="print the parts, and what each runs")
-    parser.add_argument("--record", action="store_true", help="write the outcomes into benchmarks/RESULTS.md")
     given = parser.parse_args()
     if unknown := [name for name in given.parts if name not in PARTS]:
         parser.error(f"no such part: {', '.join(unknown)}; there are {', '.join(PARTS)}")
@@ -248,13 +217,11 @@ def main() -> int:
                 print(f"    {' '.join(command)}")
         return 0
     LOGS.mkdir(exist_ok=True)
-    print("| part | result | tests | seconds | processor seconds |\n| --- | --- | --- | --- | --- |")
+    print("| part | result | tests | seconds |\n| --- | --- | --- | --- |")
     outcomes = []
     for name in given.parts or PARTS:
         outcomes.append(run(name))
         print(outcomes[-1].row(), flush=True)
-    if given.record:
-        record(outcomes)
     return 1 if any(outcome.result == "failed" for outcome in outcomes) else 0
 
 
