@@ -1,5 +1,4 @@
-"""Three NATS servers whose leader is killed or stopped while writers append, or processes contend for leases: what was
-acknowledged is there, once, and nobody takes a lease that its holder still has.
+"""Three NATS servers whose leader is killed or stopped while writers append: what was acknowledged is there, once.
 
 Writers in processes of their own append by compare-and-swap to the same streams, over and over; the records of half of
 the streams are replaced all the while. An append that ends as Busy is done again with the same id, as the contract
@@ -10,7 +9,7 @@ long as an election, four to nine seconds. Half of the pauses last until another
 wakes up beside a new one.
 
     python -m tests.faults.nats                         200 kills and pauses in turn
-    python -m tests.faults.nats --kills 4 --only leases
+    python -m tests.faults.nats --kills 4
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, replace as replace_size
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,7 +32,7 @@ from unittest.mock import patch
 from tests import natskit
 from tests.faults import rig
 
-from ralf.errors import Busy, Claimed, Conflict, Fenced, RalfError, UnknownToken
+from ralf.errors import Busy, Conflict, RalfError, UnknownToken
 
 Moment = Any
 """A `multiprocessing.Value` of seconds of the monotonic clock, which is the same for all processes."""
@@ -166,18 +165,18 @@ def appending(
     servers.stop()
 
 
-def appends(given: Size, seed: int, found: rig.Found) -> None:
+def run(given: Size, seed: int, _: Sequence[str]) -> rig.Found:
     """Kill and stop leaders while writers append, and look at what is there at the end."""
+    found = rig.Found()
     with rig.store() as folder:
         servers = natskit.Servers(3, folder / "servers")
         servers.ready()
         with appending(servers, folder, given.writers, found) as begun:
             disturb(given, seed, servers, begun, found)
+    return found
 
 
-def disturb(
-    given: Size, seed: int, servers: natskit.Servers, begun: Moment, found: rig.Found, prefix: str = "RALF-"
-) -> None:
+def disturb(given: Size, seed: int, servers: natskit.Servers, begun: Moment, found: rig.Found) -> None:
     """Kill and stop the leader of a stream in turn, and see that appends go on each time."""
     dice = random.Random(seed)
     counts: Counter[str] = Counter()
@@ -185,7 +184,7 @@ def disturb(
     led = time.monotonic()
     while sum(counts.values()) < given.kills:
         time.sleep(dice.uniform(0.0, 2.0) * given.every)
-        leader = servers.leader(PROJECT, prefix)
+        leader = servers.leader(PROJECT)
         if leader is None:
             if time.monotonic() - led > PATIENCE:
                 found.note("blocked", f"no server led the stream for {PATIENCE:.0f} s: is anybody at work?")
@@ -262,130 +261,8 @@ def judge(servers: natskit.Servers, answers: Sequence[dict[str, object]], found:
             found.note("doubled", f"{stream}: records that are there were appended again")
 
 
-# ---- leases: nobody takes one that its holder still has ----
-
-SECONDS = 15
-_RENEWS = SECONDS / 5
-_NAMES = 4
-_EARLY = 0.25  # seconds by which a server may end a lease too early: two clocks are compared
-_LONGEST = 40.0  # seconds for which somebody has a lease at most
-
-
-def _contend(servers: natskit.Servers, name: str, who: str, told_in: Path, done: Path, begun: Moment) -> None:
-    """Take a lease whenever it can be taken; a line for each call that succeeded."""
-    leases: Any = _store(servers).leases
-    dice = random.Random(who)
-    with told_in.open("w") as file:
-
-        def noted(what: str, since: float) -> None:
-            line = {"what": what, "name": name, "who": who, "begun": since, "answered": time.monotonic()}
-            file.write(json.dumps(line) + "\n")
-            file.flush()
-            with begun.get_lock():
-                begun.value = max(begun.value, since)
-
-        while not done.exists():
-            since = time.monotonic()
-            try:
-                token = leases.take(f"runs/{name}", who)
-            except (Claimed, Fenced, Busy):
-                time.sleep(dice.uniform(0.1, 0.5))
-                continue
-            noted("took", since)
-            end = time.monotonic() + dice.uniform(1.0, _LONGEST)
-            lost = False
-            while time.monotonic() < end and not lost and not done.exists():
-                time.sleep(_RENEWS)
-                since = time.monotonic()
-                try:
-                    token = leases.renew(f"runs/{name}", token)
-                except Fenced as error:
-                    lost = error.lost
-                except Busy:
-                    continue
-                else:
-                    noted("renewed", since)
-            if not lost and dice.random() < 0.5:
-                since = time.monotonic()
-                file.write(json.dumps({"what": "released", "name": name, "who": who, "begun": since}) + "\n")
-                file.flush()
-                with suppress(Fenced, Busy):
-                    leases.release(f"runs/{name}", token)
-            else:
-                time.sleep(dice.uniform(0.0, SECONDS))
-
-
-def false_take_overs(notes: Sequence[dict[str, Any]], seconds: float = SECONDS) -> Iterator[tuple[str, str]]:
-    """Leases that somebody took while somebody else still had them."""
-    last: dict[str, dict[str, Any]] = {}
-    for note in sorted(notes, key=lambda note: note.get("answered", note["begun"])):
-        before = last.get(note["name"])
-        if before is not None and before["who"] != note["who"] and note["what"] != "released":
-            early = before["begun"] + seconds - _EARLY - note["answered"]
-            if before["what"] != "released" and early > 0:
-                what = (
-                    f"{note['name']}: {note['who']} {note['what']} it {early:.1f} s before the end of {before['who']}'s"
-                )
-                yield "false take-over", what
-        if (
-            before is None
-            or before["who"] != note["who"]
-            or note["what"] == "released"
-            or note["begun"] > before["begun"]
-        ):
-            last[note["name"]] = note
-
-
-def leases(given: Size, seed: int, found: rig.Found) -> None:
-    """Kill and stop the leader of the leases while processes contend for them. Who has one renews it, and then releases
-    it or falls silent; a take-over is false where it was answered before the end of the lease, counted from the
-    beginning of its last renewal that was answered.
-    """
-    names = [(f"lease-{name}", f"p{name}-{number}") for name in range(_NAMES) for number in range(3)]
-    with rig.store() as folder:
-        servers = natskit.Servers(3, folder / "servers")
-        servers.ready()
-        done, begun = folder / "done", moment()
-        works = [partial(_contend, servers, name, who, folder / who, done, begun) for name, who in names]
-        with working(works, done, found):
-            goes_on(begun, time.monotonic() - 60)
-            disturb(replace_size(given, every=4 * given.every), seed, servers, begun, found, "RALF_LEASES-")
-        servers.stop()
-        notes = [json.loads(line) for _, who in names for line in (folder / who).read_text().splitlines()]
-    found.acknowledged += sum(note["what"] != "released" for note in notes)
-    for fault, example in false_take_overs(notes):
-        found.note(fault, example)
-
-
-def for_everybody() -> AbstractContextManager[object]:
-    from ralf_integrations.stores.nats_leases import NatsLeases
-
-    take = NatsLeases.take
-
-    def take_from_anybody(self: Any, name: str, holder: str, *, seconds: float = 0.0) -> str:
-        if (known := self.holder(name)) is not None:
-            with suppress(Fenced, Busy):
-                self.release(name, self.resume(name, known))
-        return str(take(self, name, holder, seconds=seconds))
-
-    return patch.object(NatsLeases, "take", take_from_anybody)
-
-
-KINDS: dict[str, Callable[[Size, int, rig.Found], None]] = {"appends": appends, "leases": leases}
-
-BROKEN = {
-    "no compare and swap": lambda: patch("ralf_integrations.stores.nats_log._EXPECTED", "Ralf-Expected"),
-    "a lease for everybody": for_everybody,
-}
-
-
-def run(size: Size, seed: int, only: Sequence[str]) -> rig.Found:
-    """Each kind that is named."""
-    found = rig.Found()
-    for kind in only:
-        KINDS[kind](size, seed, found)
-    return found
+BROKEN = {"no compare and swap": lambda: patch("ralf_integrations.stores.nats_log._EXPECTED", "Ralf-Expected")}
 
 
 if __name__ == "__main__":
-    sys.exit(rig.command("nats", Size(), run, kinds=KINDS, broken=BROKEN, why_not=natskit.absent))
+    sys.exit(rig.command("nats", Size(), run, broken=BROKEN, why_not=natskit.absent))

@@ -96,8 +96,7 @@ VARIANTS = (
     Variant("claims", "no compare and swap", "doubled|nobody|unfenced", "--rounds 12"),
     Variant("runs", "no phases", "repeated", "--step 25", 8),
     # ---- NATS ----
-    Variant("nats", "no compare and swap", "lost|doubled|moved|damaged", "--kills 2 --only appends", 20),
-    Variant("nats", "a lease for everybody", "false take-over", "--kills 1 --only leases", 30),
+    Variant("nats", "no compare and swap", "lost|doubled|moved|damaged", "--kills 2", 20),
     Variant("nats_machines", "a lease for everybody", "false take-over", "--only take-overs --runs 2", 15),
     Variant("engine_secrets", "not encrypted", "a secret is at rest on a server", "--only 'at rest' --secrets 88", 20),
     Variant("engine_secrets", "readable names", "a secret is at rest on a server", "--only 'at rest' --secrets 88", 20),
