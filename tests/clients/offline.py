@@ -91,6 +91,11 @@ class Ran:
     status: int
 
 
+def typed(command: str) -> str:
+    """A command as a person types it, at a terminal: from anything else it would be their agent's."""
+    return f"script -qec {shlex.quote(command)} /dev/null"
+
+
 class World:
     """A project and a home in the namespace, which stay from one run to the next; the model answers by a script.
 

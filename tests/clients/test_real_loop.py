@@ -22,7 +22,7 @@ PROJECT = Path("5-project-memory", "blackbox5")
 DOOR = f"{INSIDE / PROJECT}/.autonomous/context/hooks/context-checkpoint.sh"
 REAL = storekit.SOURCE.parent / "shared" / "data" / "blackbox5"
 GUIDE = storekit.SOURCE / "docs" / "ralf-loop.md"
-INIT = f"cd {INSIDE / PROJECT} && " + typed("/tmp/venv/bin/python -m ralf_cli init --client ralf --yes")
+INIT = f"cd {INSIDE / PROJECT} && {typed('/tmp/venv/bin/python -m ralf_cli init --client ralf --yes')}"
 DOCUMENT = (
     "# DECISIONS\\n\\n## D-1: Keep the old column\\n\\n**Rationale:** its readers cannot change before the season\\n"
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple
@@ -112,22 +112,6 @@ class LeasingStore(MemoryStore):
         super().__init__(folder, check=check)
         self.leases = self.engine = self.engines.setdefault(folder, Engine())
 
-    def append(self, stream: str, record: bytes, *, id: str, after: Token | None, is_new: bool = False) -> Token:  # noqa: A002
+    def _entries(self, stream: str) -> list[Entry]:
         self.engine.check()
-        return super().append(stream, record, id=id, after=after, is_new=is_new)
-
-    def read(self, stream: str, *, after: Token | None = None) -> Iterator[Entry]:
-        self.engine.check()
-        yield from super().read(stream, after=after)
-
-    def head(self, stream: str) -> Token | None:
-        self.engine.check()
-        return super().head(stream)
-
-    def newest(self, stream: str) -> Entry | None:
-        self.engine.check()
-        return super().newest(stream)
-
-    def entry(self, stream: str, token: Token) -> Entry:
-        self.engine.check()
-        return super().entry(stream, token)
+        return super()._entries(stream)

@@ -56,10 +56,14 @@ class MemoryStore:
     def __init__(self, folder: Path, *, check: Callable[[Path], None] = lambda _: None) -> None:
         self._kept = self.folders.setdefault(folder, _Kept())
 
+    def _entries(self, stream: str) -> list[Entry]:
+        check_stream(stream)
+        return self._kept.streams.get(stream, [])
+
     def append(self, stream: str, record: bytes, *, id: str, after: Token | None, is_new: bool = False) -> Token:  # noqa: A002
         check_record(stream, record, id)
         with self._kept.lock:
-            entries = self._kept.streams.get(_checked(stream), [])
+            entries = self._entries(stream)
             for entry in entries:
                 if entry.id == id:
                     return entry.token
@@ -71,12 +75,12 @@ class MemoryStore:
             return token
 
     def read(self, stream: str, *, after: Token | None = None) -> Iterator[Entry]:
-        entries = self._kept.streams.get(_checked(stream), [])
+        entries = self._entries(stream)
         start = 0 if after is None else _place(stream, entries, after) + 1
         yield from entries[start:]
 
     def head(self, stream: str) -> Token | None:
-        entries = self._kept.streams.get(_checked(stream))
+        entries = self._entries(stream)
         return entries[-1].token if entries else None
 
     def streams(self, prefix: str) -> Iterator[str]:
@@ -95,7 +99,7 @@ class MemoryStore:
         return io.BytesIO(self._kept.blobs[digest][0])
 
     def newest(self, stream: str) -> Entry | None:
-        entries = self._kept.streams.get(_checked(stream))
+        entries = self._entries(stream)
         return entries[-1] if entries else None
 
     def written(self, folder: str) -> dict[str, Written]:
@@ -103,12 +107,12 @@ class MemoryStore:
         return {name: Written(0, sys.maxsize) for name in names if "/" not in name}
 
     def entry(self, stream: str, token: Token) -> Entry:
-        entries = self._kept.streams.get(_checked(stream), [])
+        entries = self._entries(stream)
         return entries[_place(stream, entries, token)]
 
     def replace(self, stream: str, change: Callable[[Entry], bytes], *, wipe: bool = True) -> int:
         with self._kept.lock:
-            entries = self._kept.streams.get(_checked(stream), [])
+            entries = self._entries(stream)
             records = [change(entry) for entry in entries]
             if any(b"\n" in record for record in records):
                 raise UsageError(stream, "a record is one line")
@@ -121,7 +125,8 @@ class MemoryStore:
             return changed
 
     def drop(self, stream: str, *, wipe: bool = True) -> None:
-        self._kept.streams.pop(_checked(stream), None)
+        self._entries(stream)
+        self._kept.streams.pop(stream, None)
 
     def has_blob(self, digest: Digest) -> bool:
         try:
@@ -139,11 +144,6 @@ class MemoryStore:
 
     def sweep(self) -> int:
         return 0
-
-
-def _checked(stream: str) -> str:
-    check_stream(stream)
-    return stream
 
 
 def _place(stream: str, entries: list[Entry], token: Token) -> int:
