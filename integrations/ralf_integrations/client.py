@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from ralf.project import Project
 from ralf.storage.files import without_waiting
+from ralf.text.frozen import NamedTuple, dataclass
 from ralf_integrations import environment
 
 Event = Literal[
@@ -60,7 +60,7 @@ OTHER = Hook("other", 0)
 """An event that we do nothing about."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Client:
     """What ralf knows of a client.
 

@@ -7,11 +7,9 @@ calls `deliver` afterwards.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,6 +19,8 @@ from ralf.redact import redactor_for
 from ralf.storage.journal import MALFORMED, Entry, Token
 from ralf.text import cleaning
 from ralf.text.cleaning import clean, fenced, one_line, shown, trimmed
+from ralf.text.digests import sha256
+from ralf.text.frozen import dataclass
 
 LONGEST = 8_000
 """Characters that a notice has at most: with its fence it fits what a hook may answer."""
@@ -100,7 +100,7 @@ def send(project: Project, session: str, text: str, *, sender: str, by: str = "a
 
 
 def _id_of(key: str) -> str:
-    return f"{_ID}{hashlib.sha256(key.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+    return f"{_ID}{sha256(key.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
 
 
 def take(project: Project, session: str, limit: int) -> list[Notice]:

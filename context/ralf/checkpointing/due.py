@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Literal
 
 from ralf.checkpointing.completion import Completion
 from ralf.config import DEFAULT_WINDOW, Limits
+from ralf.text.frozen import dataclass, replace
 from ralf.transcripts.events import START, Event, Position
 
 Reason = Literal["threshold", "pressure", "compaction", "task-completed", "todos-done", "session-end", "manual"]
@@ -190,18 +190,17 @@ class Piece:
     rest: bool = False
 
 
-@dataclass(slots=True)
 class _Record:
     """The events of one record, and whether a segment may end before it.
 
     completed  a task is complete with it
     """
 
-    events: list[Event]
-    tokens: int
-    cuttable: bool
-    asked: bool
-    completed: bool = False
+    def __init__(self, *, cuttable: bool) -> None:
+        self.events: list[Event] = []
+        self.tokens = 0
+        self.cuttable = cuttable
+        self.asked = self.completed = False
 
     @property
     def closes(self) -> bool:
@@ -283,7 +282,7 @@ def _records(events: Iterable[Event], count: Callable[[str], int]) -> Iterator[_
             if event.kind in ("assistant", "thinking"):
                 waiting.clear()
                 early.clear()
-            record = _Record([], 0, not (waiting or early), False)
+            record = _Record(cuttable=not (waiting or early))
         record.events.append(event)
         if event.kind not in ("compaction", "other") and not event.agent:
             record.tokens += count(event.text)

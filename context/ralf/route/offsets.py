@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ralf import routing
@@ -15,6 +14,7 @@ from ralf.project import Project
 from ralf.route import rows
 from ralf.route.family import of_one, recorded
 from ralf.text import cleaning
+from ralf.text.frozen import dataclass, field
 from ralf.transcripts.events import START, Event, Position, session_of_log
 from ralf.transcripts.reader import Transcript, is_own_log
 
@@ -92,7 +92,11 @@ _OF_A_CALL = ("tool", "call_id", "input", "text", "timestamp", "cwd")
 def pending_tree(event: Event) -> dict[str, Any]:
     """A call that has no result yet, for `IngestOffset.pending`."""
     found = {key: getattr(event, key) for key in _OF_A_CALL}
-    return found | {"input": dict(event.input), "start": asdict(event.start), "end": asdict(event.end)}
+    places = (("start", event.start), ("end", event.end))
+    return found | {
+        "input": dict(event.input),
+        **{end: {"byte": place.byte, "line": place.line} for end, place in places},
+    }
 
 
 def pending_event(tree: Mapping[str, Any]) -> Event:

@@ -6,13 +6,13 @@ import re
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import replace
 from itertools import islice, takewhile
 from pathlib import Path
 from zlib import crc32
 
 from ralf.errors import RalfError
 from ralf.text.cleaning import clean, one_line
+from ralf.text.frozen import replace
 from ralf.text.patterns import regex
 from ralf.transcripts.chain import Chain, follows
 from ralf.transcripts.claude_person import answers, is_declined, source_of, was_not_asked

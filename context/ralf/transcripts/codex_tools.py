@@ -6,10 +6,10 @@ import json
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 from ralf.text.cleaning import clean, without_middle
+from ralf.text.frozen import dataclass, replace
 from ralf.text.patterns import regex
 from ralf.transcripts.events import DECLINED, Event, Record, arguments, blocks, labels, leaves, object_in, whole, words
 from ralf.transcripts.lines import Base, parsed

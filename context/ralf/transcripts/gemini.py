@@ -15,13 +15,13 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
 
 from ralf.storage.files import content_of
 from ralf.text.cleaning import besides
+from ralf.text.frozen import replace
 from ralf.text.patterns import regex
 from ralf.transcripts.elements import Document
 from ralf.transcripts.events import (

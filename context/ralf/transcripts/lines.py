@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import os
@@ -11,13 +10,14 @@ import stat
 from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ralf.errors import DamagedTranscript, RalfError, TranscriptChanged, TranscriptNotFound, UsageError
 from ralf.text.cleaning import outside
+from ralf.text.digests import sha256
+from ralf.text.frozen import dataclass
 from ralf.text.patterns import regex
 from ralf.transcripts.events import START, Event, Kind, Position, Record, time_of, words
 
@@ -263,7 +263,7 @@ def take_fingerprint(path: Path, end: int) -> Fingerprint | None:
         head = os.pread(file.fileno(), min(FINGERPRINT_HEAD, end), 0)
         start = max(0, end - FINGERPRINT_TAIL)
         tail = os.pread(file.fileno(), end - start, start)
-    return Fingerprint(hashlib.sha256(head).hexdigest(), hashlib.sha256(tail).hexdigest())
+    return Fingerprint(sha256(head).hexdigest(), sha256(tail).hexdigest())
 
 
 # ---- the head of a file, which tells its format, session and working directory ----

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 from ralf.errors import RalfError
 from ralf.text.cleaning import without_middle
+from ralf.text.frozen import replace
 from ralf.text.patterns import regex
 from ralf.transcripts.events import Event, Record, words
 from ralf.transcripts.lines import Line, open_regular, read_lines

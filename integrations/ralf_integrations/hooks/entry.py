@@ -12,9 +12,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +24,8 @@ from ralf.storage import files, locks, registry
 from ralf.storage.files import open_single_link
 from ralf.text import cleaning
 from ralf.text.cleaning import clean, one_line
+from ralf.text.digests import sha256
+from ralf.text.frozen import replace
 from ralf.transcripts.reader import is_own_log
 from ralf_integrations import environment
 from ralf_integrations.client import CLAUDE_CODE, CLIENTS, CODEX, GEMINI, OPENCODE, Client

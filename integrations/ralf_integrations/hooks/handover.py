@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import NamedTuple
 
 from ralf import config, environment
 from ralf.errors import RouteNotFound
@@ -22,6 +20,7 @@ from ralf.project import Project
 from ralf.route.load import load_state
 from ralf.text import tokens
 from ralf.text.cleaning import FENCE_TOKENS, fence_characters, fenced, shown
+from ralf.text.frozen import NamedTuple, replace
 from ralf.text.patterns import regex
 from ralf.text.tokens import CHARACTERS_PER_TOKEN
 from ralf_integrations.hooks import prompt_intent, session_registry, usage

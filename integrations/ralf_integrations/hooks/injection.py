@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 
 from ralf import config, routing
 from ralf.errors import RalfError
 from ralf.model import RouteContext
 from ralf.text.cleaning import besides, outside, trimmed
+from ralf.text.frozen import replace
 from ralf_integrations.hooks import (
     error_log,
     handover,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 from ralf import config, environment
@@ -18,6 +17,7 @@ from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.text import tokens
 from ralf.text.cleaning import besides, outside
+from ralf.text.frozen import replace
 from ralf.text.tokens import CHARACTERS_PER_TOKEN
 from ralf.transcripts.reader import open_transcript
 from ralf_integrations.hooks import error_log, handover, receipts, session_registry

@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ralf.text.cleaning import clean, one_line, trimmed
+from ralf.text.frozen import dataclass
 from ralf_integrations.client import CLIENTS, OTHER, Client, Event, Hook
 
 _LONGEST = 1_000_000  # characters of one text

@@ -9,12 +9,11 @@ import os
 import time
 from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache, partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ralf import environment, extensions, routing
 from ralf.errors import RalfError
@@ -25,6 +24,7 @@ from ralf.route.closing import why_closed
 from ralf.storage import git_files
 from ralf.text import cleaning
 from ralf.text.cleaning import one_line, trimmed
+from ralf.text.frozen import NamedTuple, replace
 from ralf.text.patterns import regex
 from ralf.transcripts.lines import open_regular, read_lines
 from ralf.transcripts.reader import Transcript, open_transcript

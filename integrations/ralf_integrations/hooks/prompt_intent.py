@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
@@ -21,6 +20,7 @@ from ralf.project import Project
 from ralf.routing import DEFAULT, TASK_ID
 from ralf.storage import git_files
 from ralf.text import cleaning
+from ralf.text.frozen import dataclass
 from ralf.text.patterns import regex
 from ralf.transcripts.reader import Transcript, open_transcript, requests
 from ralf_integrations.hooks import session_registry

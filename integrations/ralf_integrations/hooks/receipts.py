@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ralf.errors import RalfError
 from ralf.project import Project
 from ralf.text.cleaning import OWN_OUTPUT
+from ralf.text.digests import sha256
+from ralf.text.frozen import dataclass
 from ralf.transcripts.events import Position, time_of
 from ralf.transcripts.gemini import injected
 from ralf.transcripts.lines import open_regular, read_lines
@@ -56,7 +56,7 @@ def arrivals(found: KnownSession) -> list[Arrival]:
     told = True
     try:
         for time, text in _texts(Path(found.transcript), min(handed.at for handed in found.handed)):
-            digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+            digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
             if digest in missing:
                 missing.discard(digest)
                 seen[digest] = time, text

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from contextlib import suppress
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +15,8 @@ from ralf.route import offsets
 from ralf.route.offsets import IngestOffset
 from ralf.routing import Choice
 from ralf.text import tokens
+from ralf.text.digests import sha256
+from ralf.text.frozen import replace
 from ralf.transcripts.reader import Transcript, open_transcript
 from ralf_integrations.hooks import session_registry
 from ralf_integrations.hooks.messages import Answer, Payload
@@ -130,7 +130,7 @@ class Session:
         handed = session_registry.Handed(
             event=self.payload.name,
             what=said.what,
-            digest=hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
+            digest=sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
             size=len(text),
             start=text[:_START],
             at=at,

@@ -10,7 +10,6 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,6 +19,7 @@ from ralf.route import offsets
 from ralf.storage import durable, locks
 from ralf.storage.files import content_of
 from ralf.text import cleaning, digests
+from ralf.text.frozen import dataclass, fields, is_frozen, replace
 from ralf.transcripts.reader import is_own_log
 from ralf_integrations.client import Client
 
@@ -161,7 +161,7 @@ def save(project: Project, known: KnownSession) -> None:
     with suppress(OSError):
         path = _path(project, known.session)
         project.make_room(path, prepare=True)
-        durable.write(path, json.dumps(asdict(known)).encode())
+        durable.write(path, json.dumps(_tree(known)).encode())
 
 
 def is_live(known: KnownSession) -> bool:
@@ -198,6 +198,13 @@ def alone(project: Project, session: str, seconds: float) -> Iterator[bool]:
             with suppress(Busy):
                 stack.enter_context(locks.locked(path, session, seconds))
         yield waited
+
+
+def _tree(value: Any) -> Any:
+    """A value as JSON has it."""
+    if is_frozen(value):
+        return {one.name: _tree(getattr(value, one.name)) for one in fields(value)}
+    return list(map(_tree, value)) if isinstance(value, tuple) else value
 
 
 def _path(project: Project, session: str) -> Path:

@@ -15,7 +15,6 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 from ralf.checkpointing.due import BudgetWatcher
 from ralf.config import Config
@@ -25,6 +24,7 @@ from ralf.route import offsets
 from ralf.route.offsets import IngestOffset
 from ralf.storage.files import content_of, open_single_link
 from ralf.text import cleaning
+from ralf.text.frozen import NamedTuple
 from ralf.transcripts.events import Position
 from ralf.transcripts.reader import Transcript, counted
 from ralf_integrations.client import Client
