@@ -180,6 +180,31 @@ def test_sessions_that_the_client_is_about_to_delete_are_told(project: Project) 
     assert said().state == "ok"
 
 
+def test_codex_is_told_to_be_trusted_step_by_step(project: Project) -> None:
+    path = CLIENTS["codex"].path(project.root, shared=False)
+    config = Path(os.environ["CODEX_HOME"]) / "config.toml"
+    assert condition.trust(project).state != "ok"
+    config.write_text(f'[projects."{project.root}"]\ntrust_level = "trusted"\n')
+    assert condition.trust(project).state != "ok" and "SessionStart" in condition.trust(project).what
+    events = ["session_start", "user_prompt_submit", "post_tool_use", "pre_compact", "post_compact", "stop"]
+    with config.open("a") as file:
+        for event in (*events, "session_end"):
+            file.write(f'[hooks.state."{path}:{event}:0:0"]\ntrusted_hash = "sha256:0"\n')
+    assert condition.trust(project).state == "ok"
+    config.write_text("no TOML")
+    assert condition.trust(project).state == "warning"
+
+
+def test_calls_and_complaints_are_told(project: Project) -> None:
+    session_registry.save(project, session_registry.KnownSession("s-1", "claude-code", seen=1.0))
+    os.utime(session_registry.path_of(project, "s-1"), (time.time() - 7_300,) * 2)
+    assert "2 h ago" in found(project, "calls", "ok")[0]
+    error_log.add(project, "Stop", ValueError("the tide is out"))
+    assert "the tide is out" in found(project, "errors", "warning")[0]
+    os.utime(error_log.log(project), (0, 0))
+    assert found(project, "errors", "ok")
+
+
 def test_what_was_handed_over_and_has_not_arrived_is_told(project: Project) -> None:
     log = Path(os.environ["CLAUDE_CONFIG_DIR"]) / "projects" / "elsewhere" / "s-1.jsonl"
     log.parent.mkdir(parents=True)

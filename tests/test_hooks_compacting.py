@@ -9,11 +9,8 @@ import pytest
 
 import handingkit
 from handingkit import DECISIONS, GOAL, ROUTE
-from ralf import project as projects
-from ralf.compaction import records
 from ralf.project import Project
 from ralf.text.cleaning import outside
-from ralf.transcripts.reader import open_transcript
 from ralf_integrations.hooks import entry, receipts, session_registry
 from ralf_integrations.hooks.messages import LIMIT, Answer, length
 from ralf_integrations.hooks.session import Session
@@ -46,30 +43,6 @@ def test_a_person_who_types_compact_is_shown_one_line_and_nothing_is_lost_by_it(
     assert all(" ".join(words.split()) in text for words in (GOAL, *DECISIONS))
 
 
-def test_each_compaction_of_a_client_is_counted_with_its_time_in_one_record(project: Path) -> None:
-    here = projects.find(project)
-    assert records.session_status(here, "old").count == 0
-    for count in (1, 2):
-        handingkit.hook("PreCompact", "old", project, trigger="auto")
-        summarised(project, "Work went on.")
-        handingkit.start("old", project, "compact")
-        status = records.session_status(here, "old")
-        assert (status.count, bool(status.last_compacted)) == (count, True)
-    handingkit.start("old", project, "resume")
-    assert records.session_status(here, "old") == status
-
-
-def test_the_steering_is_not_taken_for_a_request_where_the_client_logs_it(project: Path) -> None:
-    steering = handingkit.hook("PreCompact", "old", project, trigger="auto").steering
-    said = (
-        f"<local-command-stdout>Compacted\nPreCompact [ralf] completed successfully: {steering}</local-command-stdout>"
-    )
-    handingkit.log(handingkit.kept(project, "after"), "after", ("user", said))
-    assert [
-        event.text for event in open_transcript(handingkit.kept(project, "after")).events() if event.kind == "user"
-    ] == []
-
-
 @pytest.mark.ci
 def test_beside_a_summary_stand_the_state_and_what_it_lacks_once(project: Path) -> None:
     handingkit.hook("PreCompact", "old", project, trigger="auto")
@@ -91,17 +64,6 @@ def test_where_the_summary_is_not_known_yet_all_is_handed_over_and_nothing_twice
     handingkit.hook("PostCompact", "old", project, trigger="auto", compact_summary="I did one and two.")
     assert session_registry.load(Project(project), "old").waiting == ""
     assert handingkit.prompt("old", project, "continue") == ""
-
-
-def test_what_only_the_last_event_tells_waits_for_a_hook_that_the_model_hears(project: Path) -> None:
-    hint = session_registry.folder(Project(project)) / "old.next"
-    hint.parent.mkdir(parents=True, exist_ok=True)
-    hint.write_text("no look is needed")
-    handingkit.hook("PostCompact", "old", project, trigger="auto", compact_summary=GOAL)
-    assert not hint.exists()
-    text = handingkit.hook("PostToolBatch", "old", project, tool_calls=[]).context
-    assert DECISIONS[1] in text
-    assert handingkit.hook("PostToolBatch", "old", project, tool_calls=[]).context == ""
 
 
 def test_a_summary_that_stands_in_the_log_already_is_read_there(project: Path) -> None:
@@ -162,16 +124,3 @@ def test_a_receipt_says_whether_the_very_bytes_are_in_the_log(project: Path, cli
         file.write('{"torn": "hook_additional_context\n' + record + "[[\n")
     ((handed, found),) = receipts.check(Project(project), "r-1")
     assert (handed.what, handed.event, found) == ("brief", "SessionStart", True)
-
-
-def test_our_text_in_the_clients_log_is_no_request_and_is_never_summarised(project: Path) -> None:
-    text = handingkit.start("r-2", project)
-    log = handingkit.kept(project, "r-2")
-    log.write_text(claude_record("r-2", text))
-    handingkit.log(
-        log, "r-2", ("user", f"<system-reminder>SessionStart hook additional context: {text}</system-reminder>")
-    )
-    handingkit.log(log, "r-2", ("user", text), ("says", f"I was told:\n{text}"), first=5)
-    handingkit.log(log, "r-2", ("user", "Now paint the pier of the harbour in another colour."), first=9)
-    said = [event.text for event in open_transcript(log).events() if event.kind in ("user", "assistant")]
-    assert said == ["I was told:", "Now paint the pier of the harbour in another colour."]

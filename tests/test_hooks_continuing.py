@@ -146,13 +146,6 @@ def test_reading_moves_no_session_that_has_worked_or_whose_route_somebody_named(
     assert route_of(project, "new") == route
 
 
-def test_a_session_that_was_only_greeted_before_goes_on_with_what_was_interrupted(project: Path) -> None:
-    killed(project)
-    handingkit.prompt("new", project, "hi")
-    handingkit.log(handingkit.kept(project, "new"), "new", ("user", "hi"), ("says", "Hello!"))
-    assert GOAL in handingkit.prompt("new", project, "continue")
-
-
 def test_a_file_that_is_not_the_persons_is_not_gone_on_with_until_they_accept_it(tmp_path: Path) -> None:
     from ralf.maintenance import trust
 
@@ -170,15 +163,8 @@ def test_a_file_that_is_not_the_persons_is_not_gone_on_with_until_they_accept_it
 # ---- never by likeness ----
 
 
-ALIKE = [
-    ("Add tests for the login page", "Add tests for the logout page"),
-    ("rewrite the mail queue so that it survives a restart", "rewrite the map tiles so that it survives a restart"),
-    ("fix the crash in the import of photos", "fix the crash in the export of photos"),
-    ("refactor the user service to use async", "refactor the order service to use async"),
-    ("migrate table users to the new schema", "migrate table orders to the new schema"),
-    ("write a parser for CSV files", "write a parser for TSV files"),
-    ("TASK-041: Store the levels in SQLite.", "TASK-042: Store the levels in SQLite."),
-]
+FORMS = ("Continue with {}", "{}")
+IDS = ("TASK-041", "TASK-042", "PROJ-7", "PROJ-8", "issue #41", "issue #42")
 
 
 def died(root: Path, session: str, prompt: str, file: str, seen: float) -> str:
@@ -186,37 +172,6 @@ def died(root: Path, session: str, prompt: str, file: str, seen: float) -> str:
     lived(root, session, prompt, ("edit", f"/srv/tide/src/{file}"))
     handingkit.remembered(root, session, seen=time.time() - 60 + seen)
     return route_of(root, session)
-
-
-@pytest.mark.parametrize(("first", "second"), [*ALIKE, *(pair[::-1] for pair in ALIKE)])
-def test_two_first_requests_that_differ_in_a_word_share_nothing(empty: Path, first: str, second: str) -> None:
-    route = died(empty, "first", first, "one.py", 1.0)
-    assert handingkit.prompt("second", empty, second) == ""
-    assert route_of(empty, "second") not in (route, "default")
-    assert route_of(empty, "first") == route
-
-
-@pytest.mark.parametrize("by", ["request", "branch", "environment"])
-def test_a_running_session_keeps_its_route_whatever_a_later_prompt_resembles(
-    empty: Path, monkeypatch: pytest.MonkeyPatch, by: str
-) -> None:
-    died(empty, "first", ALIKE[0][0], "login.py", 1.0)
-    if by == "branch":
-        (empty / ".git").mkdir()
-        (empty / ".git" / "HEAD").write_text("ref: refs/heads/new-icons\n")
-    elif by == "environment":
-        monkeypatch.setenv("RALF_TASK_ID", "new-icons")
-    first = ALIKE[0][1] if by == "environment" else "Draw the new icons of the toolbar"
-    assert handingkit.prompt("second", empty, first) == ""
-    route = route_of(empty, "second")
-    assert route == ("draw-the-new-icons-of-the-toolbar" if by == "request" else "new-icons")
-    handingkit.log(handingkit.kept(empty, "second"), "second", ("user", first), EDITED)
-    assert handingkit.prompt("second", empty, f"Now {ALIKE[0][1].lower()}") == ""
-    assert route_of(empty, "second") == route
-
-
-FORMS = ("Continue with {}", "{}")
-IDS = ("TASK-041", "TASK-042", "PROJ-7", "PROJ-8", "issue #41", "issue #42")
 
 
 @pytest.fixture(scope="module")
@@ -256,25 +211,7 @@ def test_a_task_whose_session_was_killed_before_its_first_checkpoint_is_known_by
     assert route_of(empty, "new") == route
 
 
-@pytest.mark.ci
-@pytest.mark.parametrize("form", FORMS)
-def test_a_route_of_exactly_that_name_comes_before_one_that_began_with_the_id(tasks: Path, form: str) -> None:
-    ralf.record_decision("PROJ-7", "Keep one file", root=tasks)
-    text = handingkit.prompt("new", tasks, form.format("proj-7"))
-    assert "Keep one file" in text and "src/part_" not in text
-    assert route_of(tasks, "new") == "PROJ-7"
-
-
 # ---- where ----
-
-
-@pytest.mark.parametrize(("worked", "asked"), [("", "src/deep"), ("src/deep", ""), ("src/deep", "docs")])
-def test_folders_of_one_worktree_share_its_interrupted_work(project: Path, worked: str, asked: str) -> None:
-    for folder in (".git", worked, asked):
-        (project / folder).mkdir(parents=True, exist_ok=True)
-    killed(project, worktree=str(project / worked))
-    assert ROUTE in handingkit.start("new", project, cwd=str(project / asked))
-    assert GOAL in handingkit.prompt("new", project, "continue", cwd=str(project / asked))
 
 
 def test_a_repository_within_the_worktree_is_another_one(project: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import posix
 import random
 from pathlib import Path
@@ -16,7 +15,7 @@ import storekit
 from hookkit import Rig
 from ralf.transcripts.reader import open_transcript
 from ralf_integrations.client import CLIENTS
-from ralf_integrations.hooks import growth, instant, usage
+from ralf_integrations.hooks import growth, instant, session_registry, usage
 
 _WORDS = "the tide table of harbour reader column station level batch window 404 src/app/main.py None returned".split()
 
@@ -128,29 +127,12 @@ def _beyond(rig: Rig) -> Path:
     """A session that has grown beyond what its hint foretold, though nothing is due; the hint."""
     rig.grow(2_000)
     rig.hook()
-    hint = usage._hint_path(rig.project, rig.session)
-    while rig.transcript.stat().st_size < int(hint.read_bytes().split()[7]):
+    words = session_registry.load(rig.project, rig.session).hint.split()
+    while rig.transcript.stat().st_size < int(words[6]) + instant._reach(int(words[10]), int(words[10])):
         rig.grow(4_000)
-    return hint
-
-
-@pytest.mark.ci
-def test_a_hint_with_a_second_name_is_not_written(rig: Rig) -> None:
-    hint = _beyond(rig)
-    before = hint.read_bytes()
-    os.link(hint, rig.root.parent / "outside")
-    assert instant.is_idle(rig.client, "PostToolBatch", rig.payload("PostToolBatch"))
-    assert hint.read_bytes() == before
-
-
-@pytest.mark.ci
-def test_a_mark_is_seen_behind_a_later_figure_of_a_sub_agent_s(rig: Rig) -> None:
-    _beyond(rig)
-    rig.answers(126_000)
-    rig.answers(20_000, isSidechain=True)
-    assert not instant.is_idle(rig.client, "PostToolBatch", rig.payload("PostToolBatch"))
+    return session_registry.path_of(rig.project, rig.session)
 
 
 def test_what_the_fast_path_has_a_copy_of_is_the_same_in_both_places() -> None:
-    assert (instant.HINTS, instant.HINT, instant.VERSION) == (usage.HINTS, usage.HINT, usage.VERSION)
+    assert (instant.VERSION.decode(), instant.WIDTH) == (usage.VERSION, session_registry.HINT_WIDTH)
     assert {name for client in CLIENTS.values() for name in client.hooks} == instant.DOES

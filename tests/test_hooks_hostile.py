@@ -15,7 +15,7 @@ import pytest
 import hookkit
 import storekit
 from hookkit import Rig, answered
-from ralf_integrations.hooks import checkpoints, compacting
+from ralf_integrations.hooks import checkpoints
 
 pytestmark = pytest.mark.ci
 
@@ -52,14 +52,6 @@ def test_a_headless_run_that_stops_waits_no_longer_than_it_may_for_a_hostile_pag
         began = time.monotonic()
         answered([rig.start("Stop", stop_hook_active=False)])
         assert time.monotonic() - began < checkpoints.HEADLESS_SECONDS + storekit.AT_ONCE
-
-
-@pytest.mark.release(seconds=10)
-def test_a_compaction_waits_no_longer_than_it_may_for_a_hostile_page(rig: Rig) -> None:
-    with ended(rig):
-        began = time.monotonic()
-        answered([rig.start("PreCompact", trigger="auto")])
-        assert time.monotonic() - began < compacting.SECONDS + storekit.AT_ONCE
 
 
 def test_what_was_killed_is_still_due_and_nothing_else_is_stored(rig: Rig) -> None:

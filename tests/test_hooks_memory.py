@@ -14,7 +14,6 @@ from ralf.memory import writing
 from ralf.memory.family import new_item
 from ralf.memory.model import Item
 from ralf.text.tokens import count
-from ralf_integrations.hooks import receipts, session_registry
 from test_memory_harvest import REDIS, Step, ran, session as log_of
 
 pytestmark = pytest.mark.ci
@@ -78,31 +77,6 @@ def test_a_first_prompt_brings_what_concerns_its_task_once_in_a_window(rig: Rig)
     assert rig.hook("UserPromptSubmit", prompt="Run `npm test` once more.").context == ""
     rig.hook("SessionStart", source="clear")
     assert FIX in rig.hook("UserPromptSubmit", prompt="Run `npm test` again, please.").context
-
-
-def test_after_a_compaction_the_memory_comes_without_a_prompt(rig: Rig) -> None:
-    """The session goes on by itself: nobody types. The prompt that may follow brings it no second time."""
-    worked(rig, *REDIS)
-    rig.hook("PreCompact", trigger="auto")
-    trap(rig)
-    handed = rig.hook("SessionStart", source="compact").context
-    assert FIX in handed
-    assert FIX not in rig.hook("UserPromptSubmit", prompt="Run `npm test` once more.").context
-
-
-def test_a_brief_and_the_memory_arrive_as_one_text_with_one_receipt(rig: Rig) -> None:
-    worked(rig, *REDIS)
-    ends(rig, "trap", "command")
-    (route,) = {found.route for found in session_registry.all_sessions(rig.project)}
-    other = Rig(rig.root, rig.transcript.with_name("other.jsonl"), session="other", environment=rig.environment)
-    other.transcript.touch()
-    handed = other.hook("UserPromptSubmit", prompt=f"Go on with `{route}`: `npm test` is red again.").context
-    assert handed.startswith("<")
-    assert FIX in handed
-    arrives(other, handed)
-    ((noted, there),) = receipts.check(rig.project, "other")
-    assert (noted.what, there) == ("brief", True)
-    assert noted.labels
 
 
 @pytest.mark.parametrize("keys", [{"memory": "off"}, {"inject": "off"}, {"inject": "line"}])

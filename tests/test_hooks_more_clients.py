@@ -77,14 +77,6 @@ def test_what_was_handed_over_is_found_in_the_log(home: Path, client: str) -> No
     assert [arrived for _, arrived in receipts.check(made.project, made.session)] == [True]
 
 
-def test_a_text_behind_a_tools_output_has_arrived(home: Path) -> None:
-    made = rig(home, "opencode")
-    ralf.record_decision("tides", "Use SQLite", root=made.root)
-    handed = made.hook("session.created", source="startup").context
-    o.write(made.transcript, {**o.RESULT, "output": f"hi\n\n{handed}"}, directory=str(made.root))
-    assert [arrived for _, arrived in receipts.check(made.project, made.session)] == [True]
-
-
 @pytest.mark.ci
 def test_a_compaction_that_no_hook_is_told_of_is_noticed_once(home: Path) -> None:
     made = rig(home, "gemini")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
 from pathlib import Path
@@ -13,11 +12,12 @@ import hookkit
 import ralf
 import storekit
 from clocks import within
-from hookkit import CAPTURED, Rig
+from hookkit import Rig
 from ralf import routing
 from ralf.storage import locks
-from ralf_integrations.hooks import entry
-from ralf_integrations.hooks.messages import parse
+from ralf.text.frozen import replace
+from ralf_integrations.hooks import session_registry
+from ralf_integrations.hooks.messages import Answer, written
 
 
 # What the plugin makes of the calls of opencode 1.18.33, and what no captured payload has: see `tests/promises`.
@@ -26,32 +26,6 @@ def rig(tmp_path: Path) -> Rig:
     made = hookkit.rig(tmp_path / "project")
     made.grow(1_000)
     return made
-
-
-def test_what_gemini_has_put_into_a_prompt_is_not_what_was_typed() -> None:
-    sent = json.dumps({"session_id": "s", "prompt": "<hook_context>a &lt; b</hook_context>\n\ngo on"}).encode()
-    found = parse("BeforeAgent", sent, "gemini")
-    assert found is not None and found.prompt == "go on"
-
-
-def _captured() -> list[Path]:
-    return sorted(path for path in CAPTURED.glob("*/*/*.json") if path.name[3:-5] not in _UNASKED)
-
-
-_UNASKED = ("PreCompress", "BeforeTool")  # of Gemini CLI: no hook is installed for them
-
-
-WANTED = {"claude": "claude-code", "codex": "codex", "gemini": "gemini"}
-
-
-@pytest.mark.skipif(not _captured(), reason=f"the kit's payloads are not at {CAPTURED}")
-def test_the_client_is_told_by_what_it_sends(monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable in ("CLAUDECODE", "CODEX_HOME", "GEMINI_PROJECT_DIR", "OPENCODE_PID"):
-        monkeypatch.delenv(variable, raising=False)
-    for path in _captured():
-        sent = json.loads(path.read_text())["stdin"]
-        found = entry.client_of("", sent["hook_event_name"], json.dumps(sent).encode())
-        assert found.name == WANTED[path.parts[-3]], path
 
 
 def test_where_nothing_can_be_written_what_is_kept_is_handed_over(rig: Rig) -> None:
@@ -76,12 +50,6 @@ def test_no_hook_waits_a_second_longer_beside_one_of_its_session_that_stands_sti
 
 
 @pytest.mark.ci
-def test_a_payload_of_many_megabytes_is_read_to_its_end(rig: Rig) -> None:
-    said = rig.run("PostToolBatch", tool_calls=[{"tool_name": "Bash", "tool_response": "x" * 30_000_000}])
-    assert said.out == ""
-
-
-@pytest.mark.ci
 @pytest.mark.parametrize("elsewhere", ["notes.txt", "../private.jsonl", "linked"])
 def test_a_transcript_outside_the_clients_folders_is_left_alone_and_reported_once(rig: Rig, elsewhere: str) -> None:
     private = rig.root / elsewhere
@@ -102,10 +70,17 @@ def test_a_transcript_outside_the_clients_folders_is_left_alone_and_reported_onc
     assert routing.names_of(rig.project) == []
 
 
-def test_the_notice_for_the_person_is_one_short_line(rig: Rig) -> None:
-    from ralf_integrations.hooks import messages
+def test_a_client_that_cannot_read_steering_gets_none(rig: Rig) -> None:
+    payload = replace(rig.look("PreCompact").payload, client="codex")
+    assert written(Answer(steering="Keep the tide table."), payload) == ""
 
-    payload = rig.look("SessionStart").payload
-    said = json.loads(messages.written(messages.Answer(notice="a\n\x1b[31mb\u202e" + " word" * 900), payload))
-    assert "\n" not in said["systemMessage"] and "\x1b" not in said["systemMessage"]
-    assert len(said["systemMessage"]) <= 600
+
+@pytest.mark.ci
+def test_three_hundred_old_sessions_do_not_slow_a_look(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(300):
+        session_registry.save(rig.project, session_registry.KnownSession(f"old-{number}", route="tide", seen=1.0))
+    read = list[Path]()
+    real = session_registry._read
+    monkeypatch.setattr(session_registry, "_read", lambda path: read.append(path) or real(path))
+    rig.hook()
+    assert {path.stem for path in read} == {rig.session}

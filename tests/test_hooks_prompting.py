@@ -56,13 +56,6 @@ def test_of_several_sessions_the_interrupted_one_comes_and_others_are_offered(
     assert "WORD-OF-THE-OTHER" not in text
 
 
-def test_a_session_that_goes_on_with_its_own_conversation_gets_nothing_of_other_work(project: Path) -> None:
-    killed(project)
-    handingkit.prompt("new", project, REQUEST)
-    handingkit.log(handingkit.kept(project, "new"), "new", ("user", REQUEST), ("says", "Done with the first file."))
-    assert handingkit.prompt("new", project, "continue") == ""
-
-
 def test_a_window_that_holds_all_of_the_route_is_not_told_it_again(project: Path) -> None:
     routing.use(Project(project), ROUTE, session="old")
     assert handingkit.prompt("old", project, "continue") == ""
@@ -84,14 +77,6 @@ def test_a_later_prompt_that_names_a_route_gets_its_brief_once_and_the_session_s
     assert route_of(project, "new") == ("draw-mine", by)
 
 
-def test_a_branch_that_is_checked_out_later_does_not_change_the_route_of_a_session(project: Path) -> None:
-    (project / ".git").mkdir()
-    for branch in ("fix-tides", "main", "other-work"):
-        (project / ".git" / "HEAD").write_text(f"ref: refs/heads/{branch}\n")
-        handingkit.prompt("new", project, REQUEST)
-        assert route_of(project, "new") == ("fix-tides", "git branch fix-tides")
-
-
 @pytest.mark.parametrize("character", ["x", "\U0001f600"])
 def test_an_unknown_route_of_any_length_gets_a_whole_fence_and_is_no_path(project: Path, character: str) -> None:
     text = handingkit.prompt("new", project, f"--load-context a-b{character * 12_000}")
@@ -107,11 +92,6 @@ def test_switched_off_only_what_is_asked_for_by_hand_arrives(project: Path) -> N
     assert GOAL in handingkit.prompt("new", project, f"--load-context {ROUTE}")
 
 
-def test_our_own_text_in_a_prompt_asks_for_nothing(project: Path) -> None:
-    brief = ralf.get_context(ROUTE, root=project).render(800)
-    assert handingkit.prompt("new", project, f"{brief}\nDoes this look right to you?") == ""
-
-
 # ---- the route that a session gets ----
 
 
@@ -120,29 +100,6 @@ def test_a_session_gets_a_route_that_is_named_after_its_first_request(project: P
     assert route_of(project, "new") == ("rewrite-the-gauge-importer-so-that-it", "first request")
     handingkit.prompt("new", project, "And now something else entirely, with other words.")
     assert route_of(project, "new")[0] == "rewrite-the-gauge-importer-so-that-it"
-
-
-def test_a_greeting_or_a_command_names_no_route(project: Path) -> None:
-    for text in ("hi", "/compact keep the names", "continue", "!ls -la here", "ok"):
-        handingkit.prompt("new", project, text)
-        assert route_of(project, "new") == ("default", "default")
-    handingkit.prompt("new", project, REQUEST)
-    assert route_of(project, "new")[1] == "first request"
-
-
-def test_the_first_request_is_the_logs_where_hooks_came_later(project: Path) -> None:
-    handingkit.log(handingkit.kept(project, "new"), "new", ("user", REQUEST), ("says", "I read the importer first."))
-    handingkit.prompt("new", project, "Now write the tests of the second part")
-    assert route_of(project, "new")[0].startswith("rewrite-the-gauge")
-
-
-def test_no_two_sessions_share_a_route_that_was_named_for_them(project: Path) -> None:
-    routes = set()
-    for number in range(5):
-        handingkit.prompt(f"s-{number}", project, REQUEST)
-        routes.add(route_of(project, f"s-{number}")[0])
-    name = "rewrite-the-gauge-importer-so-that-it"
-    assert routes == {name, *(f"{name}-{number}" for number in range(2, 6))}
 
 
 def test_a_secret_in_the_first_request_is_in_no_name(project: Path) -> None:

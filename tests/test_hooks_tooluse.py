@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
-import shutil
 import signal
-import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -36,12 +33,6 @@ def percents(said: list[str]) -> list[int]:
     return [int(found) for text in said for found in re.findall(r"(\d+) % full", text)]
 
 
-def test_codex_and_the_single_event_of_claude_do_the_same(rig: Rig) -> None:
-    rig.grow(4_000)
-    rig.hook("PostToolUse", tool_name="Bash", tool_input={"command": "ls"}, tool_response={"stdout": "x"})
-    assert [reason for reason, _ in rig.checkpoints()] == ["threshold"]
-
-
 def test_a_hook_reads_no_more_than_a_client_can_wait_for_and_the_checkpoint_is_made_all_the_same(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -52,37 +43,6 @@ def test_a_hook_reads_no_more_than_a_client_can_wait_for_and_the_checkpoint_is_m
     rig.hook("PostToolUse", tool_name="Bash", tool_input={"command": "ls"}, tool_response={"stdout": "x"})
     assert hook not in readers
     assert {reason for reason, _ in rig.checkpoints()} == {"threshold"}
-
-
-@pytest.mark.parametrize(
-    ("variable", "value"),
-    [("PYTHONPATH", "."), ("PYTHONPATH", ":/nowhere"), ("PYTHONHOME", "/nowhere"), ("PYTHONHASHSEED", "none")],
-)
-def test_the_environments_python_settings_stop_no_checkpoint_and_run_no_project_code(
-    rig: Rig, variable: str, value: str
-) -> None:
-    for name in ("json", "re", "ralf", "sitecustomize"):
-        (rig.root / f"{name}.py").write_text(f"open({str(rig.root / 'ran')!r}, 'w')\nraise SystemExit(1)\n")
-    rig.environment[variable] = value
-    rig.grow(4_000)
-    assert rig.run().out == ""
-    wait(rig.checkpoints)  # a process that another one has just started may not show its arguments yet
-    assert [reason for reason, _ in rig.checkpoints()] == ["threshold"]
-    assert not (rig.root / "ran").exists()
-
-
-@pytest.mark.parametrize("shell", ["bash", "tcsh", "nu", "pwsh"])
-def test_a_shell_between_the_client_and_its_hook_is_not_the_client(tmp_path: Path, shell: str) -> None:
-    shutil.copy("/bin/sh", tmp_path / shell)
-    code = "from ralf_integrations.client import CODEX; from ralf_integrations.hooks import session_registry"
-    code += "; print(*session_registry.client_process(CODEX))"
-    said = storekit.start(
-        "import subprocess, sys; subprocess.run(sys.argv[1:], check=True)",
-        *(tmp_path / shell, "-c", f'{shlex.quote(sys.executable)} -c "{code}"; true'),
-        cwd=tmp_path,
-    )
-    (found,) = storekit.finished([said])
-    assert found.split()[0] == str(said.pid)
 
 
 def test_after_a_transcript_was_replaced_hooks_go_on_with_the_new_one(rig: Rig) -> None:
@@ -107,27 +67,6 @@ def test_hooks_at_once_make_one_checkpoint(rig: Rig) -> None:
     rig.settle()
     assert {one.out for one in said} == {""}
     assert [reason for reason, _ in rig.checkpoints()] == ["threshold"]
-
-
-@pytest.mark.release
-def test_forty_hooks_of_forty_sessions_at_once_make_forty_checkpoints(rig: Rig) -> None:
-    rigs = []
-    for number in range(40):
-        one = hookkit.rig(rig.root, session=f"{hookkit.SESSION[:-2]}{number:02}")
-        one.environment["BB5_ROUTE"] = f"R-{number}"
-        one.grow(4_000)
-        rigs.append(one)
-    rig.configure(threshold=3_000)
-    for call in [one.start("PostToolBatch") for one in rigs]:
-        assert call.communicate(timeout=storekit.HANGS)[0] == b""
-        assert call.returncode == 0
-    rig.settle()
-    for number, one in enumerate(rigs):  # on a loud machine one may have given up: the next hook finds the same due
-        if not one.checkpoints(f"R-{number}"):
-            session_registry.drop_hint(one.project, one.session)
-            one.hook()
-    assert [one.checkpoints(f"R-{number}")[0][0] for number, one in enumerate(rigs)] == ["threshold"] * 40
-    assert all(len(storekit.checkpoints_of(rig.root, f"R-{number}")) == 1 for number in range(40))
 
 
 @pytest.mark.ci
@@ -155,37 +94,6 @@ def _waits_for_a_lock(process: int) -> bool:
             if "flock" in waits_in or "locks" in waits_in:
                 return True
     return False
-
-
-def test_injected_text_and_subagents_move_nothing(rig: Rig) -> None:
-    rig.grow(1_000)
-    long = "words that somebody injected into this window " * 2_000
-    usage = {"input_tokens": 190_000, "output_tokens": 5}
-    other = {"role": "assistant", "model": "m", "content": [{"type": "text", "text": long}], "usage": usage}
-    rig.add(
-        {"type": "attachment", "attachment": {"type": "hook_additional_context", "content": [long]}},
-        {"type": "user", "isMeta": True, "message": {"role": "user", "content": long}},
-        {"type": "assistant", "isSidechain": True, "message": other},
-        {"type": "user", "message": {"role": "user", "content": f"<system-reminder>{long}</system-reminder>"}},
-    )
-    assert rig.hook().out == ""
-    assert rig.checkpoints() == []
-
-
-def test_a_summary_of_the_client_s_is_never_counted(rig: Rig) -> None:
-    rig.grow(1_000)
-    rig.hook("SessionEnd", reason="other")
-    made = len(rig.checkpoints())
-    long = "This session is being continued from a previous conversation. " + "It went on. " * 5_000
-    rig.add(
-        {"type": "system", "subtype": "compact_boundary", "compactMetadata": {"trigger": "auto", "preTokens": 150_000}},
-        {"type": "user", "isCompactSummary": True, "message": {"role": "user", "content": long}},
-    )
-    assert rig.hook().out == ""
-    rig.grow(500)
-    assert rig.hook().out == ""
-    assert len(rig.checkpoints()) <= made + 1
-    assert sum(tokens for _, tokens in rig.checkpoints()) < 2_000
 
 
 LINE = (
@@ -221,14 +129,6 @@ def test_an_agent_that_a_look_at_all_sessions_has_asked_gets_that_notice_alone(
     assert LINE in rig.hook().context
     rig.answers(150_000)
     assert rig.hook().context == ""
-
-
-def test_the_next_hook_asks_where_one_that_reaches_no_agent_saw_the_full_window_first(rig: Rig) -> None:
-    rig.configure(threshold=50_000)
-    rig.grow(500)
-    rig.answers(142_000)
-    assert rig.hook("Stop").context == ""
-    assert rig.hook().context == LINE
 
 
 @pytest.mark.parametrize(("tokens", "asked"), [(2_000, False), (12_000, True)])
@@ -316,24 +216,6 @@ def test_where_the_client_compacts_sooner_the_agent_is_asked_before_that(rig: Ri
     assert session_registry.load(rig.project, rig.session).compacts == 110_000
 
 
-def test_more_tokens_in_use_than_a_window_has_mean_that_it_is_the_large_one(rig: Rig) -> None:
-    rig.configure(threshold=50_000)
-    rig.answers(230_000)
-    assert rig.hook().out == ""
-    rig.answers(130_000)
-    assert rig.hook().out == ""
-    rig.answers(720_000)
-    assert percents([rig.hook().context]) == [72]
-
-
-def test_the_window_that_a_person_has_set_counts(rig: Rig) -> None:
-    rig.environment["CLAUDE_CODE_AUTO_COMPACT_WINDOW"] = "100000"
-    rig.answers(58_000)
-    assert rig.hook().context == ""
-    rig.answers(61_000)  # nine tenths of 67,000, at which it compacts
-    assert percents([rig.hook().context]) == [61]
-
-
 @pytest.mark.parametrize(("mark", "said"), [(80, [82]), (101, [])])
 def test_the_mark_at_which_the_agent_is_asked_is_configurable(rig: Rig, mark: int, said: list[int]) -> None:
     rig.configure(threshold=50_000, hand_over_at=mark)
@@ -368,17 +250,6 @@ def test_what_goes_wrong_is_shown_once_and_breaks_nothing(rig: Rig) -> None:
     rig.configure(threshold=3_000)
     assert rig.hook().out == ""
     assert [reason for reason, _ in rig.checkpoints()] == ["threshold"]
-
-
-def test_what_goes_wrong_in_the_background_is_shown_by_the_next_hook(rig: Rig) -> None:
-    rig.grow(4_000)
-    rig.project.routes.mkdir(parents=True, exist_ok=True)
-    journal = storekit.journal_file(rig.root, "default")
-    journal.parent.mkdir(parents=True)
-    journal.mkdir()
-    rig.hook("SessionEnd", reason="other")
-    said = [rig.hook("SessionStart", source="startup").notice, rig.hook("SessionStart", source="startup").notice]
-    assert [bool(text) for text in said] == [True, False]
 
 
 def test_the_log_is_bounded_and_holds_no_secret(rig: Rig) -> None:

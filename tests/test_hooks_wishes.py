@@ -5,10 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from clocks import within
 from contexts import quick
-from ralf.routing import task_named
-from ralf_integrations.hooks.prompt_intent import GO_ON, Wish, ids_at_head, is_request, read
+from ralf_integrations.hooks.prompt_intent import GO_ON, Wish, is_request, read
 
 pytestmark = pytest.mark.ci
 
@@ -83,48 +81,10 @@ def test_words_that_are_like_a_name_or_name_several_name_none(prompt: str) -> No
     assert asked(prompt).kind == ""
 
 
-@pytest.mark.parametrize(
-    ("request_", "ids"),
-    [
-        ("PROJ-7 Store the levels", ("PROJ-7",)),
-        ("TASK-7k3q: store the levels", ("TASK-7k3q",)),
-        ("issue #41: the reader hangs", ("#41",)),
-        ("[TASK-041] Store the levels of TASK-042", ("TASK-041",)),
-        ("Store the levels of TASK-041", ()),
-        ("#tag 42 things", ()),
-    ],
-)
-def test_the_ids_of_a_request_are_those_at_its_head(request_: str, ids: tuple[str, ...]) -> None:
-    assert ids_at_head(request_) == ids
-
-
-@pytest.mark.parametrize(
-    ("request_", "task"),
-    [
-        ("Task TASK-042: Move the tide table", "TASK-042"),
-        ("Task PROJ-7: x", "PROJ-7"),
-        ("task TASK-7k3q: x", "TASK-7k3q"),
-        ("Task TASK-abcd: x", "TASK-abcd"),
-        ("Task follow-up: x", ""),
-        ("TASK-042: Move the tide table", "TASK-042"),
-        ("PROJ-7: x", ""),
-        ("Task TASK-042 is late", ""),
-        ("The Task TASK-042: x", ""),
-        ("Fix UTF-8: decode it", ""),
-    ],
-)
-def test_a_request_is_for_a_task_in_two_forms_alone(request_: str, task: str) -> None:
-    assert task_named(request_) == task
-
-
 @pytest.mark.parametrize("prompt", [*sorted(GO_ON), "Continue.", "  GO ON!  ", "Weiter…"])
 def test_a_prompt_that_is_nothing_but_a_word_for_go_on_asks_for_it(prompt: str) -> None:
     assert asked(prompt) == Wish("continue")
     assert not is_request(prompt)
-
-
-def test_the_table_of_words_for_go_on_has_at_most_thirty() -> None:
-    assert len(GO_ON) <= 30
 
 
 @pytest.mark.parametrize(
@@ -142,11 +102,6 @@ def test_the_table_of_words_for_go_on_has_at_most_thirty() -> None:
 def test_a_prompt_that_says_more_is_a_request_as_any_other(prompt: str) -> None:
     assert asked(prompt).kind == ""
     assert is_request(prompt)
-
-
-@pytest.mark.parametrize("prompt", ["/compact keep it", "!ls", "# remember", "ralf status", "<x>", "ralf show T-1"])
-def test_what_is_for_the_client_or_for_ralf_is_no_request(prompt: str) -> None:
-    assert not is_request(prompt)
 
 
 @pytest.mark.parametrize(
@@ -173,19 +128,3 @@ def test_any_prompt_gets_an_answer_and_only_routes_that_there_are(prompt: str, r
     for text in (prompt, f"continue {prompt}", f"--load-context {prompt}"):
         wish = read(text, routes)
         assert wish.route in (*routes, "")
-
-
-def test_a_long_prompt_beside_a_thousand_routes_takes_no_time() -> None:
-    routes = [f"part-{n}-of-{'abcdefgh'[n % 8]}-table" for n in range(1_000)]
-    routes += [
-        f"{'abcdefgh'[n % 8] * 3}-{'xyz'[n % 3]}-{n:x}table".translate({48 + d: 103 + d for d in range(10)})
-        for n in range(999)
-    ]
-    prompts = (
-        "a-" * 90_000 + ":",
-        "some words of a table reader abc " * 9_000,
-        "x" * 900_000,
-        "please " * 90_000,
-        "- " * 90_000,
-    )
-    within(3, lambda: [read(prompt, routes) for prompt in prompts])

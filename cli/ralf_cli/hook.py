@@ -12,9 +12,10 @@ from ralf_cli.command import command
 @click.option(
     "--client",
     type=click.Choice(["claude-code", "codex", "gemini", "opencode"]),
-    help="The calling client. Default: detected from its input and the environment.",
+    default="claude-code",
+    help="The calling client. Default: claude-code.",
 )
-def hook(event: str, client: str | None) -> None:
+def hook(event: str, client: str) -> None:
     """Handle a client hook: reads the client's JSON from standard input, writes JSON or nothing to standard output.
 
     EVENT is the client's name for the event. Shared settings and the plugin call this command; the command that
@@ -36,9 +37,9 @@ def hook(event: str, client: str | None) -> None:
     try:
         instant.limit_time()
         data = instant.read()
-        if not instant.is_idle(client or "", event, data):
+        if not instant.is_idle(client, event, data):
             from ralf_integrations.hooks import entry
 
-            entry.run(client or "", event, data, instant.say, instant.is_idle)
+            entry.run(client, event, data, instant.say, instant.is_idle)
     except (instant.Late, OSError):  # nobody listens any more
         pass

@@ -80,11 +80,11 @@ def _of_route(route: str | None, root: str | None, *, as_json: bool) -> Status:
     from ralf.refining.spending import as_fields
     from ralf.route import shared
     from ralf_cli.output import emit_json, fields_of
-    from ralf_integrations.hooks import usage
+    from ralf_integrations.hooks import session_registry
 
     project = projects.find(root)
     found = look(project, route)
-    called = usage.last_called(project)
+    called = session_registry.last_called(project)
     task = _task(project)
     if as_json:
         spent = {name: as_fields(getattr(found, name)) for name in ("spend", "spend_total")}

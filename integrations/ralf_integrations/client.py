@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
@@ -71,8 +72,6 @@ class Client:
     hooks          its events, by its names of them
     environment    the variable that tells its processes
     then           what the person has to do before the hooks run
-    log_part       what the path of a session's log holds, "" for nothing of its own
-    payload_key    a key that only its payloads have, "" for none
     module         the JavaScript module of this package that is its plugin and calls the hooks; "" for a client
                    whose settings name them. `local` and `shared` are then where the plugin lies
     takes_argv     its settings take a hook's arguments one by one, and need no shell
@@ -100,8 +99,6 @@ class Client:
     hooks: Mapping[str, Hook]
     environment: str
     then: tuple[str, ...]
-    log_part: str = ""
-    payload_key: str = ""
     module: str = ""
     takes_argv: bool = False
     milliseconds: bool = False
@@ -154,12 +151,6 @@ class Client:
         folder = Path(__file__).parent.absolute() / "hooks"
         return [sys.executable, "-I", "-S", "-c", _CODE, str(folder), self.name, event]
 
-    def has_sent(self, event: str, tree: Mapping[str, Any]) -> bool:
-        """Whether a payload can only be this client's."""
-        is_own = event in self.hooks and not any(event in one.hooks for one in CLIENTS.values() if one is not self)
-        is_log = bool(self.log_part) and self.log_part in str(tree.get("transcript_path"))
-        return is_own or is_log or (bool(self.payload_key) and self.payload_key in tree)
-
     def _entry(self, event: str, hook: Hook, *, shared: bool) -> Mapping[str, Any]:
         import shlex  # no hook needs it
 
@@ -170,28 +161,9 @@ class Client:
         return {"type": "command", "command": shlex.join(command), "timeout": seconds}
 
 
-def _sessions_of_claude_code(project: Project) -> Iterable[tuple[float, Path]]:
-    from ralf.transcripts.reader import logs_of_claude_code  # no hook looks for them
-
-    return logs_of_claude_code(project)
-
-
-def _sessions_of_codex(project: Project) -> Iterable[tuple[float, Path]]:
-    from ralf.transcripts.reader import logs_of_codex  # no hook looks for them
-
-    return logs_of_codex(project, most=_MOST_OF_ALL)
-
-
-def _sessions_of_gemini(project: Project) -> Iterable[tuple[float, Path]]:
-    from ralf.transcripts.reader import logs_of_gemini  # no hook looks for them
-
-    return logs_of_gemini(project)
-
-
-def _sessions_of_opencode(project: Project) -> Iterable[tuple[float, Path]]:
-    from ralf.transcripts.reader import logs_of_opencode  # no hook looks for them
-
-    return logs_of_opencode(project, most=_MOST_OF_ALL)
+def _logs(name: str, **most: int) -> Callable[[Project], Iterable[tuple[float, Path]]]:
+    """What finds the session logs that a client keeps of a project: a function of the reader, which no hook loads."""
+    return lambda project: getattr(import_module("ralf.transcripts.reader"), name)(project, **most)
 
 
 def _codex_is_headless(rollout: Path | None) -> bool:
@@ -231,7 +203,7 @@ CLAUDE_CODE = Client(
     takes_steering=True,
     reserve=33_000,
     summarizer="claude",
-    sessions=_sessions_of_claude_code,
+    sessions=_logs("logs_of_claude_code"),
     started_in=environment.claude_folder,
     process=environment.claude_process,
     window=environment.claude_window,
@@ -260,11 +232,9 @@ CODEX = Client(
         "Codex reads a project's hooks once you trust the project: say so when it asks, or run: codex exec --trust",
         "and runs each once you have looked at it: type /hooks in Codex, and trust those of ralf",
     ),
-    log_part="/rollout-",
-    payload_key="turn_id",
     logs_size=False,
     summarizer="codex",
-    sessions=_sessions_of_codex,
+    sessions=_logs("logs_of_codex", most=_MOST_OF_ALL),
     is_headless=_codex_is_headless,
 )
 
@@ -284,10 +254,9 @@ GEMINI = Client(
     },
     environment="GEMINI_PROJECT_DIR",
     then=("Gemini CLI reads a project's settings once you trust its folder",),
-    log_part="/.gemini/",
     milliseconds=True,
     marks_injected=True,
-    sessions=_sessions_of_gemini,
+    sessions=_logs("logs_of_gemini"),
     compacts_at=lambda: 50,  # its `compressionThreshold`, unless a person sets another
 )
 
@@ -309,11 +278,10 @@ OPENCODE = Client(
     },
     environment="OPENCODE_PID",
     then=("a session that is open goes on without the plugin: start opencode anew",),
-    log_part="/opencode/ralf/",
     module="opencode.js",
     takes_steering=True,
     logs_size=False,
-    sessions=_sessions_of_opencode,
+    sessions=_logs("logs_of_opencode", most=_MOST_OF_ALL),
     process=environment.opencode_process,
 )
 

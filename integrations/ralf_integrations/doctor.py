@@ -21,7 +21,7 @@ from ralf_integrations import monitoring
 from ralf_integrations.blackbox5 import installing
 from ralf_integrations.clients import condition
 from ralf_integrations.clients.condition import Check
-from ralf_integrations.hooks import error_log, handover, receipts, session_registry, usage
+from ralf_integrations.hooks import error_log, handover, receipts, session_registry
 
 _LARGE = 256 << 20  # bytes of journals and evidence that are looked at without being asked
 _NEWEST = 100  # routes that are looked at without being asked, where there are more
@@ -108,12 +108,8 @@ def _calls(project: Project) -> Iterator[Check]:
     if not sessions:
         yield Check("calls", "warning", "no hook has called yet", "start a session in this project, then: ralf doctor")
         return
-    last = sessions[-1]
-    seen = [last.seen]
-    for hint in session_registry.folder(project).glob(f"*{usage.HINT}"):  # touched where a hook had nothing to do
-        with suppress(OSError):
-            seen.append(hint.stat().st_mtime)
-    what = f"{len(sessions)} session{'s' * (len(sessions) > 1)}; last call {handover.age(max(seen))}"
+    last, called = sessions[-1], session_registry.last_called(project)
+    what = f"{len(sessions)} session{'s' * (len(sessions) > 1)}; last call {handover.age(called)}"
     yield Check("calls", "ok", f"{what}, of {last.client or 'a client'}")
 
 

@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ralf import config, environment, project as projects
-from ralf.errors import Busy, Damaged, RalfError
+from ralf.errors import Busy, RalfError
 from ralf.project import Project
 from ralf.route import offsets
 from ralf.route.offsets import IngestOffset
 from ralf.storage import locks
 from ralf.text import cleaning
+from ralf.text.frozen import replace
 from ralf.transcripts import lines
 from ralf.transcripts.events import Position
-from ralf.transcripts.lines import open_regular
 from ralf.transcripts.reader import Transcript, open_transcript
 from ralf_integrations.client import CLIENTS
 from ralf_integrations.hooks import error_log, session_registry, usage
@@ -31,7 +31,8 @@ from ralf_integrations.hooks.messages import Answer, takes_context
 from ralf_integrations.hooks.session import Session
 from ralf_integrations.hooks.usage import Look
 
-_PATIENCE = 60.0  # seconds that who comes next waits for the last checkpoint of a route that is left
+_PATIENCE = 60.0  # seconds that who comes next waits for the last checkpoint of a session
+_STATE_PATIENCE = 5.0  # seconds for which a hook of the session may hold its state
 
 
 def ingest_offset(project: Project, route: str, session: str, source: Transcript) -> IngestOffset:
@@ -40,25 +41,24 @@ def ingest_offset(project: Project, route: str, session: str, source: Transcript
 
     session  the session's id as the client's hooks tell it, which may be another than its log's
     """
-    remembered = session_registry.load(project, session)
-    routes = dict.fromkeys((route, *filter(cleaning.is_valid, dict(remembered.routes))))
+    known = session_registry.load(project, session)
+    routes = dict.fromkeys((route, *filter(cleaning.is_valid, known.routes)))
     found = (offsets.ingest_offset(project, one, source.session) for one in routes)
     still = (stand for stand in found if offsets.is_unchanged(stand, source))
-    return max([*still, _own_part(remembered, source)], key=lambda stand: stand.position.byte)
+    return max([*still, _own_part(known, source)], key=lambda stand: stand.position.byte)
 
 
-def _own_part(remembered: session_registry.KnownSession, source: Transcript) -> IngestOffset:
+def _own_part(known: session_registry.KnownSession, source: Transcript) -> IngestOffset:
     """Returns the place at which a fork's own part of its log begins; what lies before is the other session's."""
-    byte, line = remembered.begins
+    byte, line = known.begins
     found = lines.take_fingerprint(source.path, byte) if byte else None
     return IngestOffset(source.session) if found is None else IngestOffset(source.session, Position(byte, line), *found)
 
 
 def checkpoint_session(project: Project, route: str, session: str, transcript: Path, reason: str) -> bool:
-    """Make a checkpoint of the new part of a session's log that belongs to a route, behind the missing last ones of the
-    routes that the session has left. Returns whether one was made; raises what `checkpoint` does.
+    """Make a checkpoint of the new part of a session's log that belongs to a route. Returns whether one was made;
+    raises what `checkpoint` does.
     """
-    _close_routes(project, route, session, transcript)
     begin = ingest_offset(project, route, session, open_transcript(transcript)).position
     run = session_registry.load(project, session).run
     return _checkpointed(project, route, transcript, reason, begin=begin, run=run, restart=True)
@@ -71,36 +71,11 @@ def _checkpointed(project: Project, route: str, source: Path | Transcript, reaso
     return bool(checkpoint(route, source, root=project.root, reason=reason, **how).checkpoints)
 
 
-def _close_routes(project: Project, route: str, session: str, transcript: Path) -> None:
-    """Make the missing last checkpoints of the routes that a session has left before this one, in that order. Busy if
-    another process holds one of them for too long. What a damaged route cannot take goes to the next.
+def lock(project: Project, session: str) -> Path:
+    """Returns the lock that a hook's checkpoint of a session holds, whichever route it is of: so nothing of its log is
+    recorded twice.
     """
-    found = session_registry.load(project, session)
-    for left, border in found.routes:
-        if left == route:
-            return
-        with suppress(Damaged):
-            source = open_transcript(transcript)
-            if _owed(project, left, border, session, source) is None:
-                continue
-            with locks.locked(lock(project, left), f"{left}: its checkpoint", _PATIENCE):
-                begin = _owed(project, left, border, session, source)  # nobody may have made it meanwhile
-                if begin is not None:
-                    _checkpointed(project, left, transcript, "route-change", begin=begin, run=found.run)
-
-
-def _owed(project: Project, route: str, border: int, session: str, source: Transcript) -> Position | None:
-    """The place from which a route that was left lacks what lies before the border; None where it lacks nothing, and of
-    a log that was replaced since, which has no border.
-    """
-    begin = ingest_offset(project, route, session, source).position
-    is_same = offsets.is_unchanged(offsets.ingest_offset(project, route, source.session), source)
-    return begin if begin.byte < border and is_same else None
-
-
-def lock(project: Project, route: str) -> Path:
-    """Returns the lock that a hook's checkpoint of a route holds."""
-    return project.folder / "locks" / "hooks" / f"{route}.lock"
+    return project.folder / "locks" / "hooks" / f"{cleaning.slug(session)}.lock"
 
 
 # ---- a process of its own ----
@@ -131,7 +106,7 @@ def start(session: Session, why: Why, *, route: str = "", seconds: float = 0.0) 
         return False
     route = route or session.route
     new = source.size() - ingest_offset(project, route, payload.session, source).position.byte
-    if new <= 0 or (why == "due" and _is_taken(project, route)):
+    if new <= 0 or (why == "due" and _is_taken(project, payload.session)):
         return new <= 0
     child = spawn(project, route, payload.session, payload.client, why, [source.path])
     return new <= seconds * BYTES_PER_SECOND and environment.status_within(child, seconds) == 0
@@ -190,10 +165,11 @@ def make(arguments: Sequence[str]) -> bool:
 def work(project: Project, route: str, session: str, client: str, transcript: Path, why: str) -> bool:
     """Make a checkpoint of the new part of a transcript if one is due, or for another reason. Returns whether it did.
 
-    One process at a time works on a route; the second one looks again at what the first one left.
+    One process at a time works on a session; the second one looks again at what the first one left.
     """
+    place, patience = lock(project, session or route), 0.0 if why == "due" else _PATIENCE
     try:
-        with locks.locked(lock(project, route), f"{route}: its checkpoint", 0 if why == "due" else _PATIENCE):
+        with locks.locked(place, f"{route}: its checkpoint", patience):
             if why == "due":
                 return _make_due(project, route, session, client, transcript)
             if why in _OF_RUNS:
@@ -217,30 +193,31 @@ def _take_run(project: Project, route: str, folder: Path, why: str) -> bool:
 
 
 def _make_due(project: Project, route: str, session: str, client: str, transcript: Path) -> bool:
-    """Make the checkpoints that are due by an exact count, and write the hint for the next look."""
+    """Make the checkpoints that are due by an exact count, and leave the hint for the next look."""
     settings, made = config.of(project), False
     source = open_transcript(transcript)
-    _close_routes(project, route, session, transcript)
-    scale = usage.last_scale(project, session)
+    known = session_registry.load(project, session)
     while True:
-        found = session_registry.load(project, session)
         stand = ingest_offset(project, route, session, source)
         look = usage.look(
-            source, stand, settings, CLIENTS[client], known=found.window, compacted=found.compacts, scale=None
+            source, stand, settings, CLIENTS[client], known=known.window, compacted=known.compacts, scale=None
         )
-        scale = look.scale or scale
         if not look.due:
             break
-        if not _checkpointed(project, route, transcript, look.due, begin=stand.position, run=found.run, restart=True):
+        if not _checkpointed(project, route, transcript, look.due, begin=stand.position, run=known.run, restart=True):
             break
         made = True
-    usage.write_next_hint(project, session, transcript, look, settings=settings, told=found.told, scale=scale)
+    with session_registry.alone(project, session, _STATE_PATIENCE):
+        known = session_registry.load(project, session)
+        scale = look.scale or known.scale
+        hint = usage.next_hint(project, session, transcript, look, settings, told=known.told, scale=scale)
+        session_registry.save(project, replace(known, hint=hint, scale=scale))
     return made
 
 
-def _is_taken(project: Project, route: str) -> bool:
+def _is_taken(project: Project, session: str) -> bool:
     try:
-        with locks.locked(lock(project, route), route, 0):
+        with locks.locked(lock(project, session), session, 0):
             return False
     except Busy:
         return True
@@ -285,32 +262,20 @@ def limit_work(seconds: int = CPU_SECONDS) -> None:
 LEFT_ROUTE_SECONDS = 2.0
 """Seconds that a hook waits for the last checkpoint of the route that was left."""
 
-_LONGEST_LINE = 8 << 20  # bytes at the end of a log in which the last line's beginning is looked for
-
 
 def leave_route(session: Session) -> None:
     """Close the segment of the route that the session has left since its last hook, if it is one that has anything of
-    the session: else what was said before belongs to the new one, too. At the session's end nothing is waited for.
+    the session: else what was said before belongs to the new one, too, as what is not taken in does. At the session's
+    end nothing is waited for.
     """
     left, source, project, id_ = session.known.route, session.readable, session.project, session.payload.session
     if source is None or not cleaning.is_valid(left) or left == session.route:
         return
     if not ingest_offset(project, left, id_, source).position.byte:
         return
-    others = (one for one in session.known.routes if one[0] not in (left, session.route))
-    session.note(routes=(*others, (left, _end_of_lines(source.path))))
+    session.note(routes=(*(one for one in session.known.routes if one not in (left, session.route)), left))
     session_registry.save(project, session.known)  # before anybody makes another one
     start(session, "route-change", route=left, seconds=LEFT_ROUTE_SECONDS * (session.payload.event != "session-end"))
-
-
-def _end_of_lines(path: Path) -> int:
-    """Returns the end of a log's last whole line."""
-    with open_regular(path) as file:
-        size = file.seek(0, os.SEEK_END)
-        begin = max(0, size - _LONGEST_LINE)
-        file.seek(begin)
-        found = file.read(size - begin).rfind(b"\n")
-    return begin + found + 1 if found >= 0 else size
 
 
 # ---- what the events of a session's work do ----
@@ -321,7 +286,7 @@ def tools_used(session: Session) -> Answer:
     look = look_at(session)
     if look is None:
         if session.transcript is None:
-            usage.write_hint(session.project, session.payload.session, session.payload.transcript, size=0, until=0)
+            session.foretell(size=0, left=0)
         return Answer()
     said = Answer(context=_asked(session, look) if takes_context(session.payload) else "", what="pressure")
     _apply(session, look)
@@ -359,24 +324,30 @@ def look_at(session: Session) -> Look | None:
         return None
     stand, size = ingest_offset(session.project, session.route, payload.session, source), source.size()
     if source.format in usage.IN_LINES and size - stand.position.byte > usage.MOST_READ:
-        usage.write_hint(session.project, payload.session, source.path, size=size, until=size + usage.SOON)
+        session.foretell(size=size, left=usage.SOON)
         start(session, "due")
         return None
-    scale = usage.factor(usage.last_scale(session.project, payload.session))
     look = usage.look(
-        source, stand, session.settings, payload.sender, known=known.window, compacted=known.compacts, scale=scale
+        source,
+        stand,
+        session.settings,
+        payload.sender,
+        known=known.window,
+        compacted=known.compacts,
+        scale=usage.factor(known.scale),
     )
     session.note(window=look.window, compacts=look.compacted)
     return look
 
 
 def _apply(session: Session, look: Look) -> None:
-    """Write the hint for the next look, and start the checkpoint that is due; it writes a better hint."""
-    project, payload = session.project, session.payload
-    told, scale = session.known.told, usage.last_scale(project, payload.session)
-    usage.write_next_hint(
-        project, payload.session, payload.transcript, look, settings=session.settings, told=told, scale=scale
+    """Leave the hint for the next look, and start the checkpoint that is due; it leaves a better hint."""
+    payload, known = session.payload, session.known
+    transcript, settings = payload.transcript, session.settings
+    hint = usage.next_hint(
+        session.project, payload.session, transcript, look, settings, told=known.told, scale=known.scale
     )
+    session.note(hint=hint)
     if look.due:
         start(session, "due")
 

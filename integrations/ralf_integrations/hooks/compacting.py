@@ -15,7 +15,7 @@ from ralf.brief.views import after_compaction
 from ralf.errors import RalfError
 from ralf.model import RouteContext
 from ralf.text import tokens
-from ralf_integrations.hooks import checkpoints, handover, session_registry
+from ralf_integrations.hooks import checkpoints, handover
 from ralf_integrations.hooks.messages import LIMIT, Answer
 from ralf_integrations.hooks.session import Session
 
@@ -77,9 +77,7 @@ def after(session: Session) -> Answer:
     context = handover.context_of(session.project, session.route)
     if context is None:
         return Answer()
-    session.note(compacted=True, compaction="compared", waiting=_text(session, context, summary))
-    if session.known.waiting:
-        session_registry.drop_hint(session.project, session.payload.session)
+    session.note(compacted=True, compaction="compared", waiting=_text(session, context, summary), hint="")
     return Answer()
 
 

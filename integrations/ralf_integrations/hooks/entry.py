@@ -1,34 +1,26 @@
 """The slow path of a hook, where `instant` cannot tell that nothing is to be done: which event leads to what.
 
 It fails open, and says so once. It acts only where this user has opted the project in, never because of what lies in
-it. Notices that wait in the session's inbox are handed to its agent, each exactly once as far as the client's log
-tells: one counts as delivered when the answer that holds it was written. A hook that is killed before it can say so
-leaves the notice waiting: the next one looks into the client's log whether that very text has arrived.
+it. Notices that wait in the session's inbox are handed to its agent; one counts as delivered when the answer that holds
+it was written, so a hook that is killed before leaves it waiting.
 """
 
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ralf import extensions, project as projects
-from ralf.environment import agent_name, lease, user_folder
-from ralf.errors import Busy, OtherOwner, RalfError, UsageError
+from ralf.environment import agent_name, lease
+from ralf.errors import OtherOwner, RalfError, UsageError
 from ralf.project import Project
-from ralf.storage import files, locks, registry
-from ralf.storage.files import open_single_link
-from ralf.text import cleaning
-from ralf.text.cleaning import clean, one_line
-from ralf.text.digests import sha256
+from ralf.storage import registry
 from ralf.text.frozen import replace
 from ralf.transcripts.reader import is_own_log
-from ralf_integrations import environment
-from ralf_integrations.client import CLAUDE_CODE, CLIENTS, CODEX, GEMINI, OPENCODE, Client
+from ralf_integrations.client import CLAUDE_CODE, CLIENTS
 from ralf_integrations.hooks import checkpoints, error_log, session_registry, usage
 from ralf_integrations.hooks.messages import LIMIT, Answer, Payload, parse, takes_context, takes_notice, written
 from ralf_integrations.hooks.session import Session
@@ -40,13 +32,13 @@ if TYPE_CHECKING:
 _PATIENCE = 0.75  # seconds that a hook waits for another one of its session, whoever stopped that
 _LAST_PATIENCE = 0.3  # and the last one: clients wait little for it
 _IsIdle = Callable[[str, str, bytes], bool]
-_BACK_OFF = 64 << 10  # bytes by which a transcript grows before a hook that failed looks again
+_BACK_OFF = 45_000  # tokens by which a transcript grows before a hook that failed looks again
 
 
 def run(client: str, event: str, data: bytes, say: Callable[[str], object], is_idle: _IsIdle) -> None:
     """Answer one call of a hook.
 
-    client   claude-code, codex, gemini, opencode; "" or another name: told by the payload and the environment
+    client   claude-code, codex, gemini, opencode; "" for the first
     event    the client's name of the event
     data     what it wrote to our standard input
     say      called with what goes to standard output, if anything does, once: JSON, before a compaction also plain
@@ -64,9 +56,10 @@ def run(client: str, event: str, data: bytes, say: Callable[[str], object], is_i
         say(text)
 
     try:
-        payload = parse(event, data, client_of(client, event, data).name)
-        project = projects.find(here=_folder(client, payload))
-        if payload is None and any(event in one.hooks for one in CLIENTS.values()):
+        sender = CLIENTS.get(client, CLAUDE_CODE)
+        payload = parse(event, data, sender.name)
+        project = projects.find(here=sender.started_in() or (payload.cwd if payload is not None else None))
+        if payload is None and event in sender.hooks:
             raise ValueError("the client sent no payload that can be read")  # noqa: TRY301  # noted as any other
         if payload is None or payload.event == "other" or payload.agent or not project.folder.exists():
             return
@@ -80,9 +73,8 @@ def run(client: str, event: str, data: bytes, say: Callable[[str], object], is_i
         _answer(payload, project, once, partial(is_idle, payload.client, payload.name, data))
         for problem in extensions.problems:
             error_log.add(project, event, problem)
-    except OtherOwner as error:
-        if payload is not None and (told := refusal(error, payload)):
-            say(told)
+    except OtherOwner:  # hooks do nothing in a store of another user's
+        return
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # noqa: BLE001  # a hook never breaks the client; the time limit is no `Exception`
@@ -93,8 +85,9 @@ def run(client: str, event: str, data: bytes, say: Callable[[str], object], is_i
             return
         with suppress(OSError, ValueError):
             if payload.event == "tools-used":  # it looks again after a while only
-                size = payload.transcript.stat().st_size if payload.transcript is not None else 0
-                usage.write_hint(project, payload.session, payload.transcript, size=size, until=size + _BACK_OFF)
+                session = Session(payload, project)
+                session.foretell(size=session.log_size, left=_BACK_OFF)
+                session_registry.save(project, session.known)
         _say(Answer(), payload, project, say)
     finally:
         if project is not None and payload is not None and lease():
@@ -123,29 +116,6 @@ def _is_admitted(project: Project) -> bool:
     return False
 
 
-def client_of(named: str, event: str, data: bytes) -> Client:
-    """The client that calls: as named, else told by what it sent, else by the environment."""
-    if named in CLIENTS:
-        return CLIENTS[named]
-    try:
-        tree = json.loads(data)
-    except (ValueError, RecursionError):
-        tree = {}
-    tree = tree if isinstance(tree, dict) else {}
-    for client in (OPENCODE, GEMINI, CODEX):
-        if client.has_sent(event, tree):
-            return client
-    running = [client for client in CLIENTS.values() if environment.is_set(client.environment)]
-    return CODEX if event in CODEX.hooks and running == [CODEX] else CLAUDE_CODE
-
-
-def _folder(client: str, payload: Payload | None) -> Path | None:
-    """Where the project is looked for: the folder in which the session began, else its working directory."""
-    sender = payload.sender if payload is not None else CLIENTS.get(client)
-    began = sender.started_in() if sender is not None else None
-    return began or (payload.cwd if payload is not None else None)
-
-
 def _with_own_log(payload: Payload, project: Project) -> Payload:
     """The payload; without its transcript where that is no log in a session folder of the user's clients, which is then
     said once: whoever calls may name any file.
@@ -160,10 +130,11 @@ def _with_own_log(payload: Payload, project: Project) -> Payload:
 def _answer(payload: Payload, project: Project, say: Callable[[str], object], is_idle: Callable[[], bool]) -> None:
     session = Session(payload, project)
     if session.settings.hooks == "off":
-        usage.write_hint(project, payload.session, payload.transcript, size=0, until=0, off=True)
+        session.foretell(size=0, left=0, off=True)
+        session_registry.save(project, session.known)
         return
     if payload.event == "session-start":
-        usage.sweep_hints(project)
+        session_registry.sweep(project)
     patience = _LAST_PATIENCE if payload.event == "session-end" else _PATIENCE
     with session_registry.alone(project, payload.session, patience) as waited:
         if waited and is_idle():
@@ -174,14 +145,18 @@ def _answer(payload: Payload, project: Project, say: Callable[[str], object], is
 
             previous_sessions.find_origin(session)
         checkpoints.leave_route(session)
-        with with_notices(handle(session), session) as said:
-            process, born = session_registry.client_process(payload.sender)
-            session.note(machine=session_registry.machine())
-            if process:
-                session.note(pid=process, born=born, ended=payload.event == "session-end")
-            if session.known != before or payload.event != "tools-used":
-                session.keep()
-            _say(said, payload, project, say)
+        said, notices = _with_notices(handle(session), session)
+        process, born = session_registry.client_process(payload.sender)
+        session.note(machine=session_registry.machine())
+        if process:
+            session.note(pid=process, born=born, ended=payload.event == "session-end")
+        if session.known != before or payload.event != "tools-used":
+            session.keep()
+        _say(said, payload, project, say)
+        if notices:
+            from ralf_integrations import inbox
+
+            inbox.deliver(project, payload.session, notices)
     from ralf.route import archive  # a stamp is looked at, and the client has its answer
 
     with suppress(RalfError, OSError, NotImplementedError):
@@ -245,8 +220,6 @@ def _answered(session: Session) -> Answer:
 
 # ---- whether hooks act in the project ----
 
-_TOLD = "refused"  # folder of the user's own: an empty file for each project that they were told of
-_LONGEST_LINE = 400  # characters of a line
 _NOT_OPTED_IN = (
     "ralf: hooks do nothing here: .autonomous/context came with the repository or was moved, and you have not opted"
     " this project in; to do that: ralf init; to look at what is there: ralf trust"
@@ -265,86 +238,30 @@ def introduce(project: Project, payload: Payload) -> str:
     return ""
 
 
-def refusal(error: OtherOwner, payload: Payload) -> str:
-    """What is written to standard output, "" for nothing: the person was told before, or cannot be told."""
-    folder = user_folder()
-    if folder is None or not takes_notice(payload):
-        return ""
-    name = sha256(os.fsencode(str(error.where))).hexdigest()[:32]
-    with suppress(OSError):  # told before; or it cannot be remembered, and would be said again and again
-        files.make(folder / _TOLD)
-        open(folder / _TOLD / name, "x", opener=open_single_link).close()
-        line = f"ralf: hooks do nothing here: {error}; {error.hint}"
-        return written(Answer(notice=one_line(clean(line))[:_LONGEST_LINE]), payload)
-    return ""
-
-
 # ---- notices that wait ----
 
 
-@contextmanager
-def with_notices(said: Answer, session: Session) -> Iterator[Answer]:
-    """The answer with the notices that wait, where it hands nothing else to the agent: a receipt is told by the text of
-    a whole answer. Otherwise, and where not all fit, the session's next hook looks again.
-
-    They are delivered when the block has written the answer and ends without an error. One hook at a time has them.
+def _with_notices(said: Answer, session: Session) -> tuple[Answer, list[Notice]]:
+    """The answer with the notices that wait, and these, where it hands nothing else to the agent: a receipt is told by
+    the text of a whole answer. Otherwise, and where not all fit, the session's next hook looks again.
     """
     project, id_, name = session.project, session.payload.session, agent_name()
     if not usage.inbox_size(project, id_) and not (name and usage.inbox_size(project, name)):
-        yield said
-        return
+        return said, []
     from ralf_integrations import inbox  # few sessions are told anything
 
-    notices: list[Notice] = []
-    with ExitStack() as claim:
-        try:
-            if name:  # what waits under the name that a loop gave the agent
-                inbox.forward(project, name, id_)
-            said, notices = _with_notices(said, session, claim)
-        except (RalfError, OSError) as error:  # what the hook itself has to say is said all the same
-            error_log.add(project, session.payload.name, error)
-        yield said
-        try:
-            if notices:
-                inbox.deliver(project, id_, notices)
-        except (RalfError, OSError) as error:
-            error_log.add(project, session.payload.name, error)
-
-
-def _with_notices(said: Answer, session: Session, claim: ExitStack) -> tuple[Answer, list[Notice]]:
-    """The answer with the notices that it hands over, and these."""
-    from ralf_integrations import inbox
-
-    payload, project = session.payload, session.project
-    if not inbox.waiting(project, payload.session):
-        return said, []
-    session_registry.drop_hint(project, payload.session)
-    if said.context or not takes_context(payload):
-        return said, []
     try:
-        path = project.folder / "locks" / "inbox" / f"{cleaning.slug(payload.session)}.lock"
-        claim.enter_context(locks.locked(path, payload.session, 0))
-    except Busy:  # another hook of the session hands them over at this moment
+        if name:  # what waits under the name that a loop gave the agent
+            inbox.forward(project, name, id_)
+        waiting = inbox.waiting(project, id_)
+    except (RalfError, OSError) as error:  # what the hook itself has to say is said all the same
+        error_log.add(project, session.payload.name, error)
         return said, []
-    waiting = inbox.waiting(project, payload.session)
-    arrived = _arrived(waiting, session)
-    if arrived:
-        inbox.deliver(project, payload.session, arrived)
-    found = inbox.fitting(waiting[len(arrived) :], LIMIT)
+    if waiting:
+        session.note(hint="")
+    if not waiting or said.context or not takes_context(session.payload):
+        return said, []
+    found = inbox.fitting(waiting, LIMIT)
     said = replace(said, context=inbox.rendered(found), what="notice")
     session.hand(said)
     return said, found
-
-
-def _arrived(waiting: list[Notice], session: Session) -> list[Notice]:
-    """Returns those, the oldest, that a hook has handed over which could not say so any more."""
-    from ralf_integrations import inbox
-    from ralf_integrations.hooks import receipts
-
-    before = {one.digest for one in session.known.handed if one.what == "notice"}
-    for count in range(len(waiting), 0, -1) if before else ():
-        digest = sha256(inbox.rendered(waiting[:count]).encode("utf-8", "surrogatepass")).hexdigest()
-        if digest in before:
-            checked = receipts.check(session.project, session.payload.session)
-            return waiting[:count] if any(one.digest == digest and there for one, there in checked) else []
-    return []

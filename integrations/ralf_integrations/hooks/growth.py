@@ -9,11 +9,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-FEWEST = 4096
-"""Bytes by which a transcript grows at least between two looks."""
-BYTES = 1.4
-"""Bytes that a token takes in a transcript at least, on average: so few where it is all Base64."""
-
 _NO_WORDS = frozenset(
     "type id uuid parentUuid sessionId timestamp cwd version model role call_id tool_use_id signature encrypted_content"
     " usage info rate_limits source".split()

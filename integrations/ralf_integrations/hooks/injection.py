@@ -16,7 +16,6 @@ from ralf_integrations.hooks import (
     memory,
     previous_sessions,
     prompt_intent,
-    session_registry,
 )
 from ralf_integrations.hooks.messages import Answer
 from ralf_integrations.hooks.prompt_intent import Wish
@@ -38,8 +37,7 @@ def started(session: Session) -> Answer:
     """
     source, mode = session.payload.source, session.settings.inject
     if source not in _STILL_THERE:
-        session.note(told=0, briefed=(), recalled=False)
-        session_registry.drop_hint(session.project, session.payload.session)  # its figures are of another window
+        session.note(told=0, briefed=(), recalled=False, hint="")  # its figures are of another window
     session.note(ended=False)
     if source in ("clear", "compact"):
         session.note(compacted=True)

@@ -36,14 +36,18 @@ _ONLY_A_LOOK = (
 """What stands in a transcript where the client may have compacted its window, or the agent may have completed all."""
 
 CONTEXT = "/.autonomous/context"
-HINTS, HINT, VERSION = "/hooks/", ".next", "3"  # `usage` has the same
+STATES, VERSION, WIDTH = "/hooks/", b"4", 240  # as in `session_registry`, `usage`
 LEASES = b"/leases/"  # in the cache, a file for each claim that lasts: `ralf.tasks` has the same
 _MOST_INPUT = 256 << 20  # bytes; a payload that is longer is none
-_MOST_HINT = 65536
+_MOST_STATE = 1 << 20
 TAIL = 16384
 """Bytes at the transcript's end, at least, in which the client's own figure of its window is looked for."""
 _MOST_TAIL = 1 << 20
 _MOST_GROWN = 1 << 20  # bytes: a look is no slower for more
+FEWEST = 4096
+"""Bytes by which a transcript grows at least between two looks."""
+BYTES = 1.4
+"""Bytes that a token takes in a transcript at least, on average: so few where it is all Base64."""
 _FIGURES = (b'"input_tokens"', b'"cache_creation_input_tokens"', b'"cache_read_input_tokens"', b'"output_tokens"')
 SECONDS = 20.0
 """After which a hook gives up, whatever it is at."""
@@ -175,11 +179,10 @@ def is_idle(client: str, event: str, data: bytes) -> bool:
     session = payload.get("session_id")
     if not isinstance(session, str) or not _is_plain(session):
         return False
-    hint = _content(cache + HINTS + session + HINT, _OURS, touch=True)
-    if not hint.endswith(b"\n"):
-        return False
+    state = f"{cache}{STATES}{session}.json"
     try:
-        return _foretold(hint, event, payload, context, cache, session, config)
+        known = _parsed(_content(state, _OURS, touch=True))
+        return _foretold(known, state, event, payload, context, cache, session, config)
     except Exception:  # noqa: BLE001  # whatever it is, a look finds out
         return False
 
@@ -206,15 +209,21 @@ def _is_due(cache: str) -> bool:
 
 
 def _foretold(
-    hint: bytes, event: str, payload: "dict[str, Any]", context: str, cache: str, session: str, config: int
+    known: "dict[str, Any]",
+    state: str,
+    event: str,
+    payload: "dict[str, Any]",
+    context: str,
+    cache: str,
+    session: str,
+    config: int,
 ) -> bool:
-    """Whether a hint still holds, and says that nothing is to be done."""
-    words = hint[:-1].split(b" ", 15)
-    state, *figures = words[:15]
-    was, chosen, inbox, inode, looked, until, low, mark = map(int, figures[1:9])
-    if figures[0] != VERSION.encode() or was != config:
+    """Whether a session's hint still holds, and says that nothing is to be done."""
+    switch, version, *words = known["hint"].encode().split()
+    was, chosen, inbox, inode, looked, low, mark, _, left, _, filled, _ = map(int, words)
+    if version != VERSION or was != config:
         return False
-    if state == b"off":
+    if switch == b"off":
         return True
     if event not in _AFTER_TOOLS or _completes(payload):
         return False
@@ -223,9 +232,7 @@ def _foretold(
     if _stat(f"{context}/journal/inbox/{session}.jsonl")[1] != inbox:
         return False
     path = payload.get("transcript_path") or ""
-    if not isinstance(path, str):
-        return False
-    if path.encode("utf-8", "surrogateescape") != words[15]:
+    if path != known["transcript"]:
         return False
     try:
         found = posix.stat(path) if path else None
@@ -235,11 +242,16 @@ def _foretold(
         return looked == 0
     if found.st_ino != inode or found.st_size < looked:
         return False
-    if found.st_size >= until:
-        return _has_left(words, path, found.st_size, cache + HINTS + session + HINT)
+    if found.st_size >= looked + _reach(left, mark - filled if filled else left):
+        return _has_left(words, path, found.st_size, state)
     if found.st_size == looked:
         return True
     return _is_between(low, _filled(path, looked, found.st_size), mark)
+
+
+def _reach(left: int, to_mark: int) -> int:
+    """Bytes by which a transcript may grow: its text has no more tokens, or nobody looks that often."""
+    return max(FEWEST, int(BYTES * min(left, to_mark)))
 
 
 def _is_between(low: int, filled: int, mark: int) -> bool:
@@ -247,12 +259,12 @@ def _is_between(low: int, filled: int, mark: int) -> bool:
     return not filled or (low <= filled and (filled < mark or not mark))
 
 
-def _has_left(words: "list[bytes]", path: str, end: int, place: str) -> bool:
+def _has_left(words: "list[bytes]", path: str, end: int, state: str) -> bool:
     """Whether nothing is due behind the place up to which a hint holds: the tokens of the new lines are estimated, and
-    it is written forward. `usage.write_hint` says what stands in it.
+    it is written forward. `usage.hint` says what stands in it.
     """
-    looked, _, low, mark, _, factor, left, filled, window = map(int, words[6:15])
-    data = _grown(path, looked, end) if left > 0 else b""
+    looked, low, mark, factor, left, counts, filled, window = map(int, words[4:])
+    data = _grown(path, looked, end) if counts else b""
     sizes = {_number(data, one) for one in _places(data, b'"model_context_window"')}
     if not data or any(word in data for word in _ONLY_A_LOOK) or sizes - {window}:
         return False
@@ -260,17 +272,12 @@ def _has_left(words: "list[bytes]", path: str, end: int, place: str) -> bool:
     fills = [_figure(data, one) for one in figures if b"total_token_usage" not in data[max(0, one - 24) : one]]
     if not all(_is_between(low, figure, mark) for figure in fills):
         return False
-    growth = _growth()
-    left -= -(-growth.grown(data, _parsed) * factor // 1000)
+    left -= -(-_growth().grown(data, _parsed) * factor // 1000)
     if left <= 0:
         return False
-    until = end + max(growth.FEWEST, int(growth.BYTES * left))
-    if filled:
-        filled = fills[-1] if fills else filled
-        until = min(until, end + max(growth.FEWEST, int(growth.BYTES * (mark - filled))))
-    words[6:8] = [b"%d" % end, b"%d" % until]
-    words[12:14] = [b"%d" % left, b"%d" % filled]
-    _rewrite(place, b" ".join(words) + b"\n")
+    filled = fills[-1] if filled and fills else filled
+    words[4], words[8], words[10] = b"%d" % end, b"%d" % left, b"%d" % filled
+    _rewrite(state, b"on %s %s" % (VERSION, b" ".join(words)))
     return True
 
 
@@ -311,17 +318,18 @@ def _growth() -> "Any":
     return growth
 
 
-def _rewrite(path: str, line: bytes) -> None:
-    """Change a hint in its place; one that has gone, or has a second name, is left as it is."""
+def _rewrite(path: str, hint: bytes) -> None:
+    """Change the hint at the head of a state in its place; one that has a second name is left as it is."""
+    head = b'{"hint": "'
     try:
-        descriptor = posix.open(path, posix.O_WRONLY | posix.O_NONBLOCK | posix.O_CLOEXEC | posix.O_NOFOLLOW)
+        descriptor = posix.open(path, posix.O_RDWR | posix.O_NONBLOCK | posix.O_CLOEXEC | posix.O_NOFOLLOW)
     except OSError:
         return
     try:
         found = posix.fstat(descriptor)
-        if found.st_mode & 0o170000 == 0o100000 and found.st_nlink == 1:
-            posix.ftruncate(descriptor, 0)
-            posix.write(descriptor, line)
+        is_state = posix.pread(descriptor, len(head), 0) == head and len(hint) <= WIDTH
+        if found.st_mode & 0o170000 == 0o100000 and found.st_nlink == 1 and is_state:
+            posix.pwrite(descriptor, hint.ljust(WIDTH), len(head))
     except OSError:
         pass  # the next call counts again, or looks
     finally:
@@ -469,7 +477,7 @@ def _content(path: str, flags: int, *, touch: bool = False) -> bytes:
     try:
         if touch:
             posix.utime(descriptor)
-        return posix.read(descriptor, _MOST_HINT)
+        return posix.read(descriptor, _MOST_STATE)
     except OSError:
         return b""
     finally:

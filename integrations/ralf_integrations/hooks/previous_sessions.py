@@ -171,7 +171,7 @@ def last_session_text(found: KnownSession) -> str:
     """A session that is over, and what its route went on from, in words."""
     if not found.session:
         return f"Its file was written {age(found.seen)}."
-    before = [route for route in (*dict(found.routes), *found.briefed) if route != found.route]
+    before = [route for route in (*found.routes, *found.briefed) if route != found.route]
     origin = f" It went on from {before[-1]}: `ralf show {before[-1]} --brief`." if before else ""
     return f"Its last session {Unfinished(found, None).ended}.{origin}"
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 from ralf.errors import RalfError
 from ralf.project import Project
-from ralf.text.cleaning import OWN_OUTPUT
 from ralf.text.digests import sha256
 from ralf.text.frozen import dataclass
 from ralf.transcripts.events import Position, time_of
@@ -51,68 +48,53 @@ def arrivals(found: KnownSession) -> list[Arrival]:
     """What a session was handed, oldest first. Its log is read from the first text on, until all are found."""
     if not found.handed:
         return []
-    missing = {handed.digest for handed in found.handed}
+    missing = {handed.digest: handed for handed in found.handed}
     seen: dict[str, tuple[str, str]] = {}
-    told = True
+    is_told, start = True, Position(min(handed.at for handed in found.handed), 0)
     try:
-        for time, text in _texts(Path(found.transcript), min(handed.at for handed in found.handed)):
-            digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-            if digest in missing:
-                missing.discard(digest)
-                seen[digest] = time, text
-            if not missing:
-                break
-    except (RalfError, OSError, _TooLong):
-        told = False
+        with open_regular(Path(found.transcript), start) as file:
+            for line in read_lines(file, start):
+                is_told = line.end - start.byte <= MOST_READ
+                if not missing or not is_told:
+                    break
+                if not line.cut and any(mark in line.data for mark in _MARKS):
+                    there = _within(line.data, [*missing.values()])
+                    seen |= there
+                    missing = {digest: one for digest, one in missing.items() if digest not in there}
+    except (RalfError, OSError):
+        is_told = False
     return [
         Arrival(handed, True, *seen[handed.digest])
         if handed.digest in seen
-        else Arrival(handed, False if told else None)
+        else Arrival(handed, False if is_told else None)
         for handed in found.handed
     ]
 
 
-class _TooLong(Exception):  # no error: a bound
-    pass
-
-
-def _texts(path: Path, start: int) -> Iterator[tuple[str, str]]:
-    """The texts that hooks have handed to the model, as a log has them from a place on, each behind its time."""
-    with open_regular(path, Position(start, 0)) as file:
-        for line in read_lines(file, Position(start, 0)):
-            if line.end - start > MOST_READ:
-                raise _TooLong
-            if not line.cut and any(mark in line.data for mark in _MARKS):
-                try:
-                    record = json.loads(line.data)
-                    yield from ((_time(record), text) for text in _of(record))
-                except (ValueError, RecursionError):  # the last line may be unfinished, any may be damaged
-                    continue
-
-
-def _time(record: Any) -> str:
-    return time_of(record.get("timestamp")) if isinstance(record, dict) else ""
-
-
-def _of(record: Any) -> Iterable[str]:
-    """The texts of one record: an attachment of Claude Code, a developer's message of Codex, what stands between the
-    tags of Gemini CLI, a text that a plugin has put into opencode's messages or behind a tool's output.
-    """
+def _within(line: bytes, wanted: Iterable[Handed]) -> dict[str, tuple[str, str]]:
+    """By digest, those of some texts that a record holds whole: the record's time, and the text."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):  # the last line may be unfinished, any may be damaged
+        return {}
     if not isinstance(record, dict):
-        return ()
-    if "toolCalls" in record or record.get("type") == "user":
-        return injected(record)
-    attached, payload = record.get("attachment"), record.get("payload")
-    values: list[object] = []
-    if isinstance(attached, dict):
-        content = attached.get("content") if attached.get("type") == "hook_additional_context" else None
-        values = content if isinstance(content, list) else [content]
-    elif record.get("type") == "text" and record.get("synthetic") is True:
-        values = [record.get("text")]
-    elif record.get("type") == "result" and isinstance(output := record.get("output"), str):
-        values = [output[found.start() :] for found in re.finditer(re.escape(OWN_OUTPUT), output)]
-        values += [output[found.end() :] for found in re.finditer("\n\n", output)]
-    elif isinstance(payload, dict) and payload.get("role") == "developer":
-        blocks = payload.get("content")
-        values = [one.get("text") for one in blocks if isinstance(one, dict)] if isinstance(blocks, list) else []
-    return [value for value in values if isinstance(value, str)]
+        return {}
+    found = {}
+    texts = [*_strings(record), *injected(record)]  # Gemini CLI escapes what it is handed
+    for one in wanted:
+        parts = (text[text.index(one.start) :][: one.size] for text in texts if one.start in text)
+        if (part := next((part for part in parts if _digest(part) == one.digest), None)) is not None:
+            found[one.digest] = time_of(record.get("timestamp")), part
+    return found
+
+
+def _strings(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _strings(item)
+
+
+def _digest(text: str) -> str:
+    return str(sha256(text.encode("utf-8", "surrogatepass")).hexdigest())

@@ -18,7 +18,7 @@ from ralf.text import tokens
 from ralf.text.digests import sha256
 from ralf.text.frozen import replace
 from ralf.transcripts.reader import Transcript, open_transcript
-from ralf_integrations.hooks import session_registry
+from ralf_integrations.hooks import session_registry, usage
 from ralf_integrations.hooks.messages import Answer, Payload
 
 _START = 80  # characters of a text by which it is looked for
@@ -93,6 +93,14 @@ class Session:
             return None
 
     @property
+    def log_size(self) -> int:
+        """Bytes of the log, 0 for none."""
+        if self.payload.transcript is not None:
+            with suppress(OSError):
+                return self.payload.transcript.stat().st_size
+        return 0
+
+    @property
     def readable(self) -> Transcript | None:
         """The log; None also for one that ralf cannot read: what is handed over does not depend on it."""
         try:
@@ -119,21 +127,23 @@ class Session:
         """Change what the next hook will know of the session; fields of `KnownSession`."""
         self.__dict__["known"] = replace(self.known, **changes)
 
+    def foretell(self, *, size: int, left: int, off: bool = False) -> None:
+        """Leave the hint that no look is needed before the transcript has so many tokens more; `usage.hint`."""
+        payload = self.payload
+        self.note(hint=usage.hint(self.project, payload.session, payload.transcript, size=size, left=left, off=off))
+
     def hand(self, said: Answer) -> None:
         """Note what an answer hands the model by this event, so that its arrival can be confirmed (`receipts`)."""
-        text, at = said.context, 0
+        text = said.context
         if not text:
             return
-        if self.payload.transcript is not None:
-            with suppress(OSError):
-                at = self.payload.transcript.stat().st_size
         handed = session_registry.Handed(
             event=self.payload.name,
             what=said.what,
             digest=sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
             size=len(text),
             start=text[:_START],
-            at=at,
+            at=self.log_size,
             labels=said.labels,
             when=int(time.time()),
         )

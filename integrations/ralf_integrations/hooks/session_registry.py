@@ -1,6 +1,6 @@
-"""What hooks have left of each session, one small file each in the cache, for the next hook, for `health` and the next
-session; and whether a session's client still runs. Losing it loses no checkpoint: transcripts and the journal say what
-is missing.
+"""The state of each session: one small file in the cache, which hooks leave for the next hook, for `health` and for the
+session that follows; and whether a session's client still runs. Losing it loses no checkpoint: transcripts and the
+journal say what is missing.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,9 +23,12 @@ from ralf.text.frozen import dataclass, fields, is_frozen, replace
 from ralf.transcripts.reader import is_own_log
 from ralf_integrations.client import Client
 
-_MOST_HANDED = 64
+_MOST_HANDED = 32
 _UNTOLD = 3_600  # seconds
+_DAYS = 90  # after which a session is forgotten: its client has long deleted the transcript
 _END_OF_TIME = 2**36  # seconds since 1970 that a date can still tell
+HINT_WIDTH = 240
+"""Characters of the hint at the head of the file: `instant` writes it forward in its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +65,12 @@ class KnownSession:
     pid, born   the client's process, and when that began (`/proc/PID/stat`, clock ticks); 0 where unknown
     machine     of that process, "" where unknown
     seen        when a hook called last, seconds since 1970: for people, and for telling silence; order is never by it
+    hint        up to where no hook needs to look: see `usage.hint`; "" where the next one does
+    scale       tokens for each estimated one in its texts, 0.0 where nobody has counted any
     told        percent of its window at which its agent was asked to hand over, by whomever, 0 where that was emptied
                 since; `told_at`: bytes of the transcript then
     done        bytes of the transcript at which it was asked to hand over what a task that is done leaves behind
-    routes      those that it was on before, and that have a checkpoint of it: each with the byte of the transcript up
-                to which its last one has to go before another route takes anything
+    routes      those that it was on before
     window      size of the client's window in tokens, as far as a look has found it; 0 where unknown
     compacts    tokens in it at which the client compacted it by itself last, as it told; 0 where it has not
     briefed     routes whose brief it was handed since its window was last emptied
@@ -97,10 +101,12 @@ class KnownSession:
     born: int = 0
     machine: str = ""
     seen: float = 0.0
+    hint: str = ""
+    scale: float = 0.0
     told: int = 0
     told_at: int = 0
     done: int = 0
-    routes: tuple[tuple[str, int], ...] = ()
+    routes: tuple[str, ...] = ()
     window: int = 0
     compacts: int = 0
     briefed: tuple[str, ...] = ()
@@ -115,7 +121,7 @@ class KnownSession:
     owed: str = ""
     forked: str = ""
     origin: str = ""
-    begins: tuple[int, int] = (0, 0)
+    begins: tuple[int, ...] = (0, 0)
     unnamed: bool = False
     ids: tuple[str, ...] = ()
     taken: int = 0
@@ -133,15 +139,25 @@ def folder(project: Project) -> Path:
 
 def load(project: Project, session: str) -> KnownSession:
     """Returns what is known of a session: only its id if there is no file, or it cannot be read."""
-    return _read(_path(project, session)) or KnownSession(session)
+    return _read(path_of(project, session)) or KnownSession(session)
 
 
 def all_sessions(project: Project) -> Iterator[KnownSession]:
     """Yields every known session, in no particular order."""
+    return (known for path in _paths(project) if (known := _read(path)) is not None)
+
+
+def last_called(project: Project) -> float:
+    """Returns when a hook of any session called last, in seconds since 1970; 0.0 if none has, or unknown."""
+    return max(map(_time, _paths(project)), default=0.0)
+
+
+def sweep(project: Project) -> None:
+    """Forget sessions of which no hook has called for long."""
     with suppress(OSError):
-        for path in folder(project).glob("*.json"):
-            if (known := _read(path)) is not None:
-                yield known
+        for path in folder(project).iterdir():
+            if time.time() - _time(path) > _DAYS * 86_400:
+                path.unlink()
 
 
 def worked_in(project: Project, route: str, run: str) -> bool:
@@ -153,15 +169,22 @@ def worked_in(project: Project, route: str, run: str) -> bool:
 def cost(project: Project, route: str, own: KnownSession) -> int:
     """Returns the tokens that sessions on a route were handed, by estimate; `own`: one of them, as it is now."""
     others = (one for one in all_sessions(project) if one.session != own.session)
-    return sum(one.cost for one in (own, *others) if route in (one.route, *dict(one.routes)))
+    return sum(one.cost for one in (own, *others) if route in (one.route, *one.routes))
 
 
 def save(project: Project, known: KnownSession) -> None:
     """Keep a session for the next hook. A cache that cannot be written costs knowledge, not data."""
     with suppress(OSError):
-        path = _path(project, known.session)
+        path = path_of(project, known.session)
         project.make_room(path, prepare=True)
-        durable.write(path, json.dumps(_tree(known)).encode())
+        tree = {"hint": known.hint.ljust(HINT_WIDTH)} | _tree(known)
+        durable.write(path, json.dumps(tree).encode(), is_synced=False)
+
+
+def update(project: Project, session: str, seconds: float, **changes: Any) -> None:
+    """Change what is known of a session, alone if that can be within so many seconds."""
+    with alone(project, session, seconds):
+        save(project, replace(load(project, session), **changes))
 
 
 def is_live(known: KnownSession) -> bool:
@@ -172,12 +195,6 @@ def is_live(known: KnownSession) -> bool:
         return not known.ended
     is_told = not known.machine or (known.pid and known.machine == machine())
     return not is_told and time.time() - known.seen < _UNTOLD
-
-
-def drop_hint(project: Project, session: str) -> None:
-    """Delete a session's hint, so that its next hook looks."""
-    with suppress(OSError):
-        (folder(project) / f"{cleaning.slug(session)}.next").unlink()
 
 
 @contextmanager
@@ -200,15 +217,28 @@ def alone(project: Project, session: str, seconds: float) -> Iterator[bool]:
         yield waited
 
 
+def path_of(project: Project, session: str) -> Path:
+    """Returns the file of a session."""
+    return folder(project) / f"{cleaning.slug(session)}.json"
+
+
+def _paths(project: Project) -> Iterator[Path]:
+    with suppress(OSError):
+        yield from folder(project).glob("*.json")
+
+
+def _time(path: Path) -> float:
+    """When a hook has called last: `instant` touches the file."""
+    with suppress(OSError):
+        return path.lstat().st_mtime
+    return 0.0
+
+
 def _tree(value: Any) -> Any:
     """A value as JSON has it."""
     if is_frozen(value):
-        return {one.name: _tree(getattr(value, one.name)) for one in fields(value)}
+        return {one.name: _tree(getattr(value, one.name)) for one in fields(value) if one.name != "hint"}
     return list(map(_tree, value)) if isinstance(value, tuple) else value
-
-
-def _path(project: Project, session: str) -> Path:
-    return folder(project) / f"{cleaning.slug(session)}.json"
 
 
 def _read(path: Path) -> KnownSession | None:
@@ -217,7 +247,7 @@ def _read(path: Path) -> KnownSession | None:
         found = _made(KnownSession, json.loads(content_of(path)), KnownSession(""))
         if any(b"\0" in os.fsencode(one) for one in (found.transcript, found.worktree)):
             return None
-        if not 0 <= found.seen < _END_OF_TIME:
+        if not 0 <= found.seen < _END_OF_TIME or len(found.begins) != len(KnownSession("").begins):
             return None
         return found if is_own_log(found.transcript) else replace(found, transcript="")
     except (OSError, ValueError, TypeError, LookupError, RecursionError, AttributeError):
@@ -225,25 +255,26 @@ def _read(path: Path) -> KnownSession | None:
 
 
 _Made = TypeVar("_Made", Handed, KnownSession)
-_ITEMS: dict[str, Callable[[Any], Any]] = {
-    "handed": lambda one: _made(Handed, one, Handed()),
-    "routes": lambda one: (str(one[0]), int(one[1])),
-    "begins": lambda one: max(0, int(one)),
-}
 
 
 def _made(kind: type[_Made], tree: Mapping[str, Any], empty: _Made) -> _Made:
     """The fields that a tree has of those that there are; TypeError for one of another type, and a negative number."""
     values: dict[str, Any] = {}
-    for field in fields(kind):
-        if field.name in tree:
-            value, usual = tree[field.name], type(getattr(empty, field.name))
-            if usual is tuple:
-                value = tuple(map(_ITEMS.get(field.name, str), value))
-            elif type(value) is not usual or (usual is int and value < 0):
-                raise TypeError(field.name)
-            values[field.name] = value
+    for name in (field.name for field in fields(kind) if field.name in tree):
+        value, usual = tree[name], getattr(empty, name)
+        if name == "handed":
+            values[name] = tuple(_made(Handed, one, Handed()) for one in value)
+        elif isinstance(usual, tuple):
+            values[name] = tuple(_checked(one, usual[0] if usual else "", name) for one in value)
+        else:
+            values[name] = _checked(value, usual, name)
     return kind(**values)
+
+
+def _checked(value: object, usual: object, name: str) -> object:
+    if type(value) is not type(usual) or (type(value) is int and value < 0):
+        raise TypeError(name)
+    return value.rstrip() if name == "hint" and isinstance(value, str) else value
 
 
 # ---- the process of a client: a number alone may be another process's by now ----

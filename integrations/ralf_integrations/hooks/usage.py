@@ -10,9 +10,6 @@ transcript's identity. It is a cache: losing it costs a look.
 from __future__ import annotations
 
 import math
-import os
-import time
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,7 +19,6 @@ from ralf.errors import RalfError
 from ralf.project import Project
 from ralf.route import offsets
 from ralf.route.offsets import IngestOffset
-from ralf.storage.files import content_of, open_single_link
 from ralf.text import cleaning
 from ralf.text.frozen import NamedTuple
 from ralf.transcripts.events import Position
@@ -248,75 +244,55 @@ def _rearmed(mark: int, look: Look) -> int:
 
 # ---- the hint for the fast path ----
 
-HINTS, HINT, VERSION = "/hooks/", ".next", "3"
-"""The folder of hints in a project's cache, the end of their names, their format: `instant`, which imports nothing of
-ours, has the same.
-"""
+_FORETOLD = ("claude-code", "codex")  # formats whose records and figures of the window `instant` knows
+VERSION = "4"
+"""Of hints: `instant`, which imports nothing of ours, has the same."""
 
-_FORETOLD = ("claude-code", "codex")  # formats whose figures of the window `instant` knows
-
-SOON = 2 * growth.FEWEST
-"""Bytes by which a transcript grows until a look sees whether the checkpoint that was started has been made."""
-
-_DAYS = 90
-"""Days after which a session is forgotten: its client has long deleted the transcript."""
+SOON = 5_000
+"""Tokens until a look sees whether the checkpoint that was started has been made."""
 
 
-def write_hint(
+def hint(
     project: Project,
     session: str,
     transcript: Path | None,
     *,
     size: int,
-    until: int,
+    left: int,
     low: int = 0,
     mark: int = 0,
     scale: float = 0.0,
-    left: int = 0,
+    counts: bool = False,
     filled: int = 0,
     window: int = 0,
     off: bool = False,
-) -> None:
-    """Foretell that a session needs no look. Where the transcript has grown beyond `until`, `instant` counts what is
-    new, and writes the hint forward while something is left.
+) -> str:
+    """Foretell that a session needs no look: by so many tokens, `instant` lets its transcript grow, counts what is new
+    and goes on from there, as long as the configuration, the chosen route, the inbox and the transcript are these.
 
-    size   bytes of the transcript at this look
-    until  bytes that it has to have before anything can fall due
-    low    tokens in the client's window below which it has been emptied: marks count again
-    mark   tokens in it at which the next mark is reached, 0 for none
-    scale  tokens for each estimated one in this session's texts, 0.0 where nobody has counted any
-    left   tokens that may follow before anything falls due; 0: then only a look can tell
+    size    bytes of the transcript at this look
+    left    tokens that may follow before anything falls due
+    low     tokens in the client's window below which it has been emptied: marks count again
+    mark    tokens in it at which the next mark is reached, 0 for none
+    scale   tokens for each estimated one in this session's texts, 0.0 where nobody has counted any
+    counts  whether `instant` can count what is new; if not, a look does
     filled  tokens in the client's window, 0 where unknown or where no mark is near enough to matter
     window  size of the client's window
-    off    hooks do nothing in this project
+    off     hooks do nothing in this project
     """
-    slug = cleaning.slug(session)
     inode = 0
     if transcript is not None:
         with suppress(OSError):
             inode = transcript.stat().st_ino
+    slug = cleaning.slug(session)
     figures = (
         _changed(project.config_file),
         _changed(project.cache / "chosen" / slug),
         inbox_size(project, session),
-        inode,
-        size,
-        until,
-        low,
-        mark,
-        round(1000 * scale),
-        math.ceil(1000 * factor(scale)),
-        left,
-        filled,
-        window,
+        *(inode, size, low, mark),
+        *(math.ceil(1000 * factor(scale)), left, int(counts), filled, window),
     )
-    path = b"" if transcript is None else os.fsencode(transcript)
-    line = f"{'off' if off else 'on'} {VERSION} {' '.join(map(str, figures))} ".encode() + path + b"\n"
-    with suppress(OSError):  # without it the next hook looks again
-        place = _hint_path(project, session)
-        project.make_room(place, prepare=True)
-        with open(place, "wb", opener=open_single_link) as file:
-            file.write(line)
+    return " ".join(("off" if off else "on", VERSION, *map(str, figures)))
 
 
 def inbox_size(project: Project, session: str) -> int:
@@ -334,74 +310,29 @@ def _changed(path: Path) -> int:
     return 0
 
 
-def write_next_hint(
-    project: Project,
-    session: str,
-    transcript: Path | None,
-    look: Look,
-    *,
-    settings: Config,
-    told: int,
-    scale: float,
-) -> None:
-    """Write the hint that follows from a look at the session.
+def next_hint(
+    project: Project, session: str, transcript: Path | None, look: Look, settings: Config, *, told: int, scale: float
+) -> str:
+    """The hint that follows from a look at the session, "" where the next hook has to look.
 
     told   percent of the window at which its agent was asked to hand over, 0 where it was not
-    scale  as for `write_hint`
+    scale  as for `hint`
     """
+    if not told and is_full(settings, look):  # seen first where nobody can ask the agent: the next hook does
+        return ""
     checkpoint, hand_over = -(-settings.pressure * look.window // _FULL), hand_over_mark(settings, look)
     marks = [(mark, armed) for mark, armed in ((checkpoint, look.armed), (hand_over, not told)) if mark]
-    low = max((_rearmed(mark, look) for mark, armed in marks if not armed), default=0)
     mark = min((mark for mark, armed in marks if armed), default=0)
-    until = look.size + (SOON if look.due else max(growth.FEWEST, int(growth.BYTES * look.left)))
-    filled = (look.filled or 0) if 0 < mark <= look.compacts else 0
-    if filled:
-        until = min(until, look.size + max(growth.FEWEST, int(growth.BYTES * (mark - filled))))
-    left = 0 if look.due or look.format not in _FORETOLD else look.left
-    if not told and is_full(settings, look):  # seen first where nobody can ask the agent: the next hook does
-        until, left = look.size, 0
-    write_hint(
+    return hint(
         project,
         session,
         transcript,
         size=look.size,
-        until=until,
-        low=low,
+        left=SOON if look.due else look.left,
+        low=max((_rearmed(mark, look) for mark, armed in marks if not armed), default=0),
         mark=mark,
         scale=scale,
-        left=left,
-        filled=filled,
+        counts=not look.due and look.format in _FORETOLD,
+        filled=(look.filled or 0) if 0 < mark <= look.compacts else 0,
         window=look.window,
     )
-
-
-def last_scale(project: Project, session: str) -> float:
-    """Returns the `scale` that was written last, 0.0 for none."""
-    with suppress(OSError, ValueError, IndexError):
-        return int(content_of(_hint_path(project, session)).split(b" ", 16)[10]) / 1000
-    return 0.0
-
-
-def last_called(project: Project) -> float:
-    """Returns when a hook of any session called last, in seconds since 1970; 0.0 if none has, or unknown."""
-    return max((when for _, when in _times(project)), default=0.0)
-
-
-def sweep_hints(project: Project) -> None:
-    """Delete the files of sessions that ended long ago."""
-    for path, when in _times(project):
-        if time.time() - when > _DAYS * 86_400:
-            with suppress(OSError):
-                Path(path).unlink()
-
-
-def _times(project: Project) -> Iterator[tuple[str, float]]:
-    """Yields the files of known sessions, each with its time."""
-    with suppress(OSError), os.scandir(f"{project.cache}{HINTS}") as entries:
-        for entry in entries:
-            with suppress(OSError):
-                yield entry.path, entry.stat(follow_symlinks=False).st_mtime
-
-
-def _hint_path(project: Project, session: str) -> Path:
-    return Path(f"{project.cache}{HINTS}{cleaning.slug(session)}{HINT}")
