@@ -93,22 +93,12 @@ def test_statement_28_contents_of_a_file_are_refused_however_they_are_dressed(he
         compose(here, "The reader changed.", facts=facts, action="Review it.")
 
 
-@pytest.mark.parametrize(
-    ("summary", "facts"),
-    [
-        ("The reader in tides.py is done. All 9 tests pass.", ["`tide_4` takes a second argument since 4f05e2."]),
-        (
-            "Do not touch tides.py before noon.",
-            ["`pytest -q` failed:\n    E   assert 2 == 3\nand passed after the fix."],
-        ),
-        (
-            "Which form should it take?",
-            ["Decided: SQLite, because nobody has to run a server for it.", "1. rename 2. run"],
-        ),
-    ],
-)
-def test_statement_28_honest_messages_are_accepted(here: Project, summary: str, facts: list[str]) -> None:
-    compose(here, summary, facts=facts, action="Run the tests again on your branch, then merge.")
+def _is_accepted(here: Project, given: agent_words.Given) -> bool:
+    try:
+        compose(here, given.summary, facts=given.facts, action=given.action)
+    except UsageError:
+        return False
+    return True
 
 
 def test_secrets_are_redacted_before_a_message_is_stored(here: Project) -> None:
@@ -137,3 +127,11 @@ def test_what_waits_for_a_name_is_moved_to_its_session_once(here: Project) -> No
     assert inbox.forward(here, "executor-7", "s-1") == 1
     assert inbox.forward(here, "executor-7", "s-1") == 0
     assert [notice.text for notice in receive(here, ["executor-7", "s-1"])] == ["Look."]
+
+
+def test_code_with_escapes_is_found_as_it_is_and_escaped_once_more(here: Project) -> None:
+    lines = [f'○ print("\\n".join(tide_{number}), end="\\t{number}")' for number in range(12)]
+    (here.root / "escapes.py").write_text("\n".join(lines))
+    for text in ("\n".join(lines), json.dumps("\n".join(lines)), " ".join(lines)):
+        found = copied_text.most_copied(text, here.root, lines=11, characters=10_000)
+        assert found is not None and (found.path, found.lines) == ("escapes.py", 12)

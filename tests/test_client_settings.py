@@ -105,13 +105,6 @@ def test_what_is_installed_comes_out_again_and_all_else_stays(text: str, client:
     comes_out_again(text, client)
 
 
-@pytest.mark.ci
-@given(texts(), st.sampled_from(CLIENTS))
-@hypothesis_settings(max_examples=examples(600), deadline=None)
-def test_out_of_any_settings_it_comes_out_again(text: str, client: Client) -> None:
-    comes_out_again(text, client)
-
-
 def comes_out_again(text: str, client: Client) -> None:
     path, wanted = Path("settings.json"), ENTRIES[client.name]
     after, ranges = jsontext.inserted(text, settings.insertions(path, text, client.groups(shared=False)))
@@ -146,34 +139,7 @@ def test_a_text_with_places_says_what_json_says(value: Any) -> None:
         assert text[found.start : found.end] == text
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("", " ", "{", "}", "{]", "[1,]", '{"a":1,}', '{"a" 1}', "{a:1}", "{'a':1}", '{"a":1} x', "[1 2]", "NaN"),
-        *('{"a": NaN}', '{"a": // no\n 1}', "/* x */ {}", '{"a":"\n"}', '{"a":01}', "[" * 100_000, "1" * 5000, "tru"),
-    ],
-    ids=lambda text: text[:12],
-)
-def test_what_is_no_json_is_refused_as_json_refuses_it(text: str) -> None:
-    with pytest.raises(jsontext.NoJson):
-        jsontext.parsed(text)
-
-
 # ---- one file ----
-
-
-def test_entries_are_laid_out_as_the_file_around_them(tmp_path: Path) -> None:
-    before = {"permissions": {"allow": ["Bash(ls)"]}, "hooks": {"Stop": [OTHERS]}}
-    for indent in (2, 4, "\t"):
-        text = json.dumps(before, indent=indent)
-        path = written(tmp_path, text)
-        install(tmp_path, hooks_of(tmp_path))
-        unit = indent if isinstance(indent, str) else " " * indent
-        added = [line for line in path.read_text().split("\n") if "ralf_integrations" in line]
-        assert len(added) == 9
-        assert {line[: len(line) - len(line.lstrip())] for line in added} == {2 * unit, 3 * unit}
-        uninstall(tmp_path, hooks_of(tmp_path))
-        assert path.read_text() == text
 
 
 def test_a_folder_that_was_there_or_has_got_something_else_stays(tmp_path: Path) -> None:
@@ -221,12 +187,6 @@ def test_a_lost_or_damaged_record_costs_no_more_than_the_layout(tmp_path: Path) 
         assert install(tmp_path, hooks_of(tmp_path)) is None
         uninstall(tmp_path, hooks_of(tmp_path))
         assert path.read_text() == json.dumps({"model": "m"}, indent=2) + "\n"
-
-
-def test_what_is_remembered_holds_nothing_of_the_file(tmp_path: Path) -> None:
-    written(tmp_path, json.dumps({"env": {"API_KEY": "hunter2-hunter2"}}))
-    install(tmp_path, hooks_of(tmp_path))
-    assert "hunter2" not in "".join(path.read_text() for path in (context_of(tmp_path) / "installed").iterdir())
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:
@@ -318,26 +278,6 @@ def test_local_settings_name_this_python_and_shared_ones_the_command_on_the_path
                 assert one.words[-2:] == [client.name, one.event]
 
 
-def test_a_path_with_blanks_and_quotes_is_one_word_in_a_shell(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "executable", "/opt/it's $HOME here/bin/python")
-    entry = CODEX.entries(shared=False)["Stop"]
-    assert settings.words_of(entry)[0] == "/opt/it's $HOME here/bin/python"
-    assert settings.is_ours(entry)
-
-
-def test_gemini_counts_in_milliseconds_and_codex_takes_three_seconds_at_the_end() -> None:
-    assert GEMINI.entries(shared=False)["BeforeAgent"]["timeout"] == 30_000
-    assert CODEX.entries(shared=False)["SessionEnd"]["timeout"] == 3
-
-
-def test_of_subagents_only_the_compaction_calls(tmp_path: Path) -> None:
-    install(tmp_path, hooks_of(tmp_path))
-    hooks = json.loads((tmp_path / ".claude/settings.local.json").read_text())["hooks"]
-    assert {event: groups[0].get("matcher") for event, groups in hooks.items() if "matcher" in groups[0]} == {
-        "SubagentStop": "^$"
-    }
-
-
 @pytest.mark.parametrize(
     "command",
     ["ralf hook Stop --client claude-code && date", "ralf hook Stop; date", "ralf status", "my-ralf hook Stop", "ralf"],
@@ -362,26 +302,6 @@ def test_the_section_of_agents_md_comes_out_again(tmp_path_factory: pytest.TempP
     assert path.read_bytes().decode().startswith(text)
     uninstall(root, part)
     assert path.read_bytes() == text.encode()
-
-
-def test_the_section_comes_out_of_a_file_that_went_on(tmp_path: Path) -> None:
-    part = installation.of_agents_md(Project(tmp_path))
-    part.path.write_text("# Rules\n")
-    install(tmp_path, part)
-    with part.path.open("a") as file:
-        file.write("More.\n")
-    uninstall(tmp_path, part)
-    assert part.path.read_text() == "# Rules\nMore.\n"
-
-
-def test_a_section_of_an_earlier_version_gives_way(tmp_path: Path) -> None:
-    part = installation.of_agents_md(Project(tmp_path))
-    part.path.write_text(f"# Rules\n\n{agents_md.BEGIN}\nOld words.\n{agents_md.END}\n")
-    install(tmp_path, part)
-    assert "Old words." not in part.path.read_text()
-    assert part.path.read_text().count(agents_md.BEGIN) == 1
-    uninstall(tmp_path, part)
-    assert part.path.read_text() == "# Rules\n"
 
 
 # ---- the interpreter ----

@@ -199,13 +199,3 @@ def test_a_past_session_gets_the_route_that_its_hook_would_have_given_it(project
     assert by_look(project) == before
     handingkit.prompt("s-1", project.root, "And now the other form of all of them", transcript=log)
     assert by_look(project) == tuple(routing.choose(project, session="s-1"))
-
-
-def test_a_name_that_a_hook_has_given_goes_to_no_past_session(project: Project) -> None:
-    handingkit.project(project.root)
-    handingkit.prompt("running", project.root, REQUEST)
-    claude(project, "s-1", REQUEST)
-    route, _ = by_look(project)
-    assert route != routing.choose(project, session="running").route
-    handingkit.prompt("s-1", project.root, REQUEST)
-    assert routing.choose(project, session="s-1").route == route

@@ -20,7 +20,6 @@ from kit.command import start
 from ralf import project
 from ralf.allocation.shares import allocate
 from ralf.compaction import records
-from ralf.errors import UsageError
 from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf.transcripts import reader
@@ -132,14 +131,6 @@ def test_pressure_growth_and_projections_come_from_the_clients_own_figures(here:
     assert found.state == "working" and not found.warnings
 
 
-def test_after_a_compaction_the_client_sets_the_window_and_growth_starts_anew(here: Project) -> None:
-    log = log_of(here, "s-1").says(-9, 150_000).says(-8, 180_000).compacts(-7, 20_000)
-    assert only(here).tokens == 20_000
-    log.says(-6, 24_000).says(-4, 28_000)
-    found = only(here)
-    assert (found.tokens, found.growth, found.compaction > 0) == (28_000, 2_000.0, True)
-
-
 def test_statement_26_a_session_of_142_000_tokens_at_720_a_minute_is_25_minutes_from_its_threshold(
     here: Project,
 ) -> None:
@@ -186,11 +177,6 @@ def test_statement_27_a_session_nearly_full_of_one_task_is_told_to_split_it(here
     assert "task" not in rules_of(next(one for one in now(here).sessions if one.session == "s-2"))
 
 
-def test_a_window_in_which_more_is_in_use_than_configured_is_a_large_one(here: Project) -> None:
-    log_of(here, "s-1").says(-1, 300_000)
-    assert (only(here).window, only(here).percent) == (1_000_000, 30.0)
-
-
 @pytest.mark.ci
 def test_tokens_since_the_last_checkpoint_and_its_age_come_from_the_journal(here: Project) -> None:
     log = Log(storekit.session_log(here.root.parent, here.root, "s-1"), "s-1")
@@ -228,23 +214,6 @@ def test_of_a_long_log_only_the_end_is_read_and_the_rest_is_estimated(
     assert log.path.stat().st_size - start.byte <= tail.LIMIT and events
 
 
-def test_of_a_session_that_is_over_nothing_is_foretold(here: Project) -> None:
-    log = log_of(here, "s-1", ended=True).asks(-11)
-    for minute in range(-10, 0):
-        log.says(minute, 100_000 + 2_000 * (minute + 10))
-    found = only(here)
-    assert (found.state, found.tokens) == ("ended", 118_000)
-    assert (found.growth, found.minutes_to_checkpoint, found.minutes_to_compaction) == (None, None, None)
-
-
-def test_a_figure_of_the_window_is_found_also_before_a_lot_of_output(here: Project) -> None:
-    log = log_of(here, "s-1").asks(-9).says(-8, 90_000)
-    for number in range(40):
-        log.asks(-7, f"{number} " + "and so on, " * 500)
-    assert log.path.stat().st_size > 2 * tail.LIMIT
-    assert only(here).tokens == 90_000
-
-
 # ---- states ----
 
 
@@ -265,12 +234,6 @@ def test_an_open_turn_from_which_nothing_comes_is_silent_after_a_while(here: Pro
     assert only(here).state == "working"
 
 
-def test_a_session_that_was_left_a_day_ago_is_no_warning(here: Project) -> None:
-    log_of(here, "s-1").asks(-3_000).calls(-2_000, 9_000, "make")
-    found = only(here)
-    assert (found.state, rules_of(found)) == ("silent", [])
-
-
 def test_the_same_call_that_fails_again_and_again_with_the_same_output_is_stuck(here: Project) -> None:
     log = log_of(here, "s-1").asks(-30)
     for number in range(3):
@@ -281,17 +244,6 @@ def test_the_same_call_that_fails_again_and_again_with_the_same_output_is_stuck(
     assert "failed 3 times" in found.stuck and "make test" in found.stuck
     log.calls(-4, 9_000, "make test").gets(-4, "Exit code 2\nanother fault", failed=True)
     assert only(here).state == "working"
-
-
-@pytest.mark.ci
-def test_attempts_that_change_nothing_are_stuck(here: Project) -> None:
-    for number in range(4):
-        log = Log(here.root.parent / "old" / f"a-{number}.jsonl", f"a-{number}")
-        log.asks(-100 + number, "Carry the tide table over to the new reader.").says(-99 + number, 5_000, "I looked.")
-        ralf.checkpoint("tide", log.path, root=here.root)
-    log_of(here, "s-1").asks(-2).calls(-1, 9_000, "ls")
-    found = only(here)
-    assert found.state == "stuck" and "attempts" in found.stuck
 
 
 def test_ended_and_killed_are_told_apart_and_what_a_killed_one_has_not_saved_is_said(here: Project) -> None:
@@ -319,20 +271,6 @@ def test_sessions_that_the_client_keeps_are_listed_but_not_other_projects_ones(h
     assert found == {"mine": False, "seen": True}
 
 
-def test_what_has_not_stirred_for_a_day_is_left_out_unless_it_is_asked_for_or_runs(here: Project) -> None:
-    for session, pid in (("old", 0), ("runs", os.getpid())):
-        log = log_of(here, session, seen=NOW - 90_000, **({} if pid else {"pid": 0, "born": 0})).says(-1_500, 9_000)
-        os.utime(log.path, (NOW - 90_000, NOW - 90_000))
-    assert [one.session for one in now(here).sessions] == ["runs"]
-    assert {one.session for one in now(here, everything=True).sessions} == {"old", "runs"}
-
-
-def test_one_route_alone_may_be_asked_for(here: Project) -> None:
-    log_of(here, "s-1").says(-1, 9_000)
-    log_of(here, "s-2", route="harbour").says(-1, 9_000)
-    assert [one.session for one in now(here, route="harbour").sessions] == ["s-2"]
-
-
 @pytest.mark.parametrize("content", [b"", b"\0\0\0", b"{}\n", b"not a log\n", b'{"type":"assistant","sessionId":"s'])
 def test_a_log_of_any_content_never_breaks_the_look(here: Project, content: bytes) -> None:
     log_of(here, "s-1").path.write_bytes(content)
@@ -342,15 +280,6 @@ def test_a_log_of_any_content_never_breaks_the_look(here: Project, content: byte
     assert set(found) == {"s-1", "s-2"} and found["s-2"].tokens == 9_000
     if found["s-1"].problem:
         assert rules_of(found["s-1"]) == ["unreadable"]
-
-
-def test_a_log_that_is_a_pipe_or_is_gone_hangs_nobody(here: Project) -> None:
-    log_of(here, "gone").path.unlink()
-    pipe = log_of(here, "pipe").path
-    pipe.unlink()
-    os.mkfifo(pipe)
-    found = {one.session: one.problem for one in now(here).sessions}
-    assert found == {"gone": "", "pipe": ""}  # a pipe is no log of a client: nobody opens it
 
 
 def test_looking_changes_nothing(here: Project) -> None:
@@ -397,24 +326,6 @@ def test_what_its_own_hooks_have_said_counts_where_it_was_delivered(here: Projec
         log.is_handed(-8.5, text)
     log.says(-8, 150_000)
     assert nudge(here, now(here)) == ([] if arrived else ["s-1"])
-
-
-def test_a_session_that_its_own_hooks_have_told_or_that_is_over_is_left_alone(here: Project) -> None:
-    log_of(here, "told", told=70, told_at=1).says(-8, 150_000)
-    log_of(here, "over", ended=True).says(-8, 150_000)
-    assert nudge(here, now(here)) == []
-    assert said(here, "told") == said(here, "over") == []
-
-
-def test_the_mark_can_be_set(here: Project) -> None:
-    log_of(here, "s-1").says(-8, 110_000)
-    here.folder.mkdir(parents=True, exist_ok=True)
-    here.config_file.write_text("health_pressure: 50\n")
-    assert rules_of(only(here)) == ["pressure"]
-    assert nudge(here, now(here)) == ["s-1"]
-    here.config_file.write_text("health_pressure: much\n")
-    with pytest.raises(UsageError):
-        now(here)
 
 
 # ---- the commands ----
@@ -473,10 +384,3 @@ def test_watching_in_a_pipe_prints_a_line_for_each_change(here: Project, tmp_pat
         child.kill()
         child.communicate()
     assert len(said(here)) == 1
-
-
-def test_the_table_shows_as_much_of_an_id_as_tells_it_from_the_others(here: Project) -> None:
-    for session in ("01a202ef-8c3e-7df1", "01a202ef-9803-7ec0"):
-        log_of(here, session).asks(-2).says(-1, 9_000)
-    shown = storekit.process("status", "--all", "--idle", cwd=here.root).out
-    assert "01a202ef-8 " in shown and "01a202ef-9 " in shown and "01a202ef-8c" not in shown

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 
 import pytest
 
 import ralf
-import storekit
 from ralf import project
 from ralf.errors import UsageError
 from ralf.maintenance.forget import forget
-from ralf.maintenance.repair import repair
 from ralf.maintenance.verify import verify
 from ralf.project import Project
 from ralf.text.cleaning import OWN_OUTPUT, outside
@@ -43,6 +40,14 @@ def test_a_notice_waits_until_it_is_taken_and_is_taken_once(here: Project) -> No
     assert taken[0].id == first
     assert inbox.take(here, "s-1", 10_000) == inbox.waiting(here, "s-1") == []
     assert [notice.text for notice in inbox.take(project.find(here.root), "s-2", 10_000)] == ["Not yours."]
+
+
+@pytest.mark.parametrize("session", ["../../etc/passwd", "a/b", "x" * 500, "名前", "NUL\0byte", "con", "\ud800"])
+def test_a_sessions_id_is_text_and_never_a_path(here: Project, session: str) -> None:
+    inbox.send(here, session, "Still there?", sender="Ana")
+    assert [notice.text for notice in inbox.take(here, session, 1_000)] == ["Still there?"]
+    kept = {path.parent.name for path in here.folder.rglob("*.jsonl")}
+    assert kept == {"inbox"}
 
 
 def test_what_does_not_fit_waits_for_the_next_one(here: Project) -> None:
@@ -83,53 +88,7 @@ def test_a_notice_to_nobody_or_without_words_or_too_long_is_refused(here: Projec
     assert not journal_of(here, "s-1").exists()
 
 
-KILLED = """
-import os, signal, sys
-from ralf import project as projects
-from ralf.storage import filestore
-from ralf_integrations import inbox
-append = filestore.FileStore.append
-def killed(self, stream, record, **said):
-    before = sys.argv[2] == "before"
-    if before:
-        os.kill(os.getpid(), signal.SIGKILL)
-    append(self, stream, record, **said)
-    os.kill(os.getpid(), signal.SIGKILL)
-filestore.FileStore.append = killed
-inbox.take(projects.find(sys.argv[1]), "s-1", 1_000)
-"""
-
-
-@pytest.mark.parametrize(("moment", "left"), [("before", ["Hand over."]), ("after", [])])
-def test_a_hook_that_is_killed_hands_nothing_over_twice(
-    here: Project, tmp_path: Path, moment: str, left: list[str]
-) -> None:
-    inbox.send(here, "s-1", "Hand over.", sender="Ana")
-    child = storekit.start(KILLED, tmp_path, moment, cwd=tmp_path)
-    child.communicate(timeout=storekit.HANGS)
-    assert child.returncode == -signal.SIGKILL
-    assert [notice.text for notice in inbox.take(here, "s-1", 1_000)] == left
-    assert inbox.take(here, "s-1", 1_000) == []
-
-
 # ---- kept like everything else ----
-
-
-def test_verify_reads_inboxes_and_repair_keeps_what_can_be_read(here: Project) -> None:
-    for number in range(3):
-        inbox.send(here, "s-1", f"notice {number}", sender="Ana")
-    assert verify(root=here.root).records == 3
-    assert not verify(root=here.root).damaged
-    path = journal_of(here, "s-1")
-    lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(lines[0] + lines[1].replace(b"notice 1", b"n0tice 1") + lines[2])
-    found = [finding for finding in verify(root=here.root).findings if finding.damage]
-    assert [finding.path for finding in found] == [path]
-    mended = repair(root=here.root)
-    assert not mended.after.damaged
-    assert b"n0tice 1" in b"".join(one.read_bytes() for one in here.folder.rglob("*.damaged"))
-    again = project.find(here.root)
-    assert [notice.text for notice in inbox.take(again, "s-1", 1_000)] == ["notice 0", "notice 2"]
 
 
 @pytest.mark.ci

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,11 +14,8 @@ import ralf
 import storekit
 from kit.git import commit, git, repository
 from ralf.config import local_config
-from ralf.errors import UsageError
 from ralf.maintenance import ownership
 from ralf.project import Project
-from ralf.refining.prompting import MOST_PROMPT
-from ralf.storage import registry
 from storekit import Cli, Ran, context_of
 
 SETTINGS = ".claude/settings.local.json"
@@ -49,17 +45,6 @@ def a_session(root: Path, name: str = "0c1f8f2e-0000-4000-8000-000000000001") ->
     path.parent.mkdir(parents=True, exist_ok=True)
     storekit.write_session(path, 1_500, name)
     return path
-
-
-def test_the_change_is_shown_and_nothing_done_without_a_yes(tmp_path: Path, run: Run) -> None:
-    for args in ((), ("--json",)):
-        ran = run("--client", "claude-code", *args)
-        assert (ran.status, list(tmp_path.iterdir())) == (2, [])
-        assert "--yes" in ran.err
-    dry = run("--client", "claude-code", "--dry-run")
-    assert dry.status == 0
-    assert f"+++ {tmp_path / SETTINGS}" in dry.out
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.ci
@@ -115,16 +100,6 @@ def test_opting_out_takes_out_everything_that_was_put_somewhere(tmp_path: Path, 
     assert not (context_of(tmp_path) / "installed").exists()
 
 
-def test_json_says_what_was_done_to_which_file(tmp_path: Path, run: Run) -> None:
-    ran = run("--client", "codex", "--yes", "--json")
-    steps = ran.json()
-    assert [Path(step["path"]).name for step in steps[1:]] == ["config.yaml", ".gitignore", "hooks.json"]
-    assert Path(steps[0]["path"]) == registry.folder()
-    assert all(step["done"] for step in steps)
-    assert '"PostToolUse"' in steps[-1]["diff"].replace('\\"', '"')
-    assert "/hooks" in ran.err  # Codex runs none before they are trusted
-
-
 def test_an_environment_that_is_swept_away_installs_nothing(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,25 +108,6 @@ def test_an_environment_that_is_swept_away_installs_nothing(
     ran.complains(2, sys.prefix, "uvx", "uv tool install")
     assert list(tmp_path.iterdir()) == []
     assert run("--client", "claude-code", "--yes", "--shared").status == 0  # the `ralf` of the PATH is another one
-
-
-@pytest.mark.parametrize(
-    "args",
-    [
-        ("--shared",),
-        ("--existing",),
-        ("--plugin", "x"),
-        ("--client", "codex", "--plugin", "x"),
-        ("--client", "agents-md", "--shared"),
-        ("--client", "claude-code", "--uninstall", "--summarizer", "claude"),
-        ("--client", "claude-code", "--uninstall", "--plugin", "x"),
-        ("--client", "emacs"),
-    ],
-    ids=" ".join,
-)
-def test_options_that_make_no_sense_together_are_refused(tmp_path: Path, run: Run, args: tuple[str, ...]) -> None:
-    ran = run(*args, "--yes")
-    assert (ran.status, list(tmp_path.iterdir())) == (2, [])
 
 
 # ---- what is offered ----
@@ -191,16 +147,6 @@ def test_yes_alone_never_spends_anything(tmp_path: Path, run: Run) -> None:
     assert local_config.local_config_of(Project(tmp_path)).summarizer == ""
 
 
-def test_a_model_that_is_named_is_written_into_the_local_configuration(tmp_path: Path, run: Run) -> None:
-    ran = run("--client", "claude-code", "--yes", "--summarizer", "claude")
-    assert ran.status == 0, ran.err
-    price = f"about {MOST_PROMPT:,} tokens read, 1,250 written (an estimate)"
-    assert price in ran.err
-    found = local_config.local_config_of(Project(tmp_path))
-    assert found.summarizer == "claude"
-    assert stat.S_IMODE((context_of(tmp_path) / "config.local.yaml").stat().st_mode) == 0o600
-
-
 def test_choosing_a_model_keeps_all_else_of_the_local_configuration(tmp_path: Path) -> None:
     project = Project(tmp_path)
     ownership.init(project, share=False)
@@ -213,16 +159,6 @@ def test_choosing_a_model_keeps_all_else_of_the_local_configuration(tmp_path: Pa
     assert text.startswith("# mine\ntimeout: 60   # seconds\n")
     found = local_config.local_config_of(project)
     assert (found.summarizer, found.timeout, found.verify_timeout) == ("claude", 60, 900)
-
-
-def test_a_local_configuration_that_others_may_write_is_not_changed(tmp_path: Path) -> None:
-    project = Project(tmp_path)
-    ownership.init(project, share=False)
-    project.local_config_file.write_text("timeout: 60\n")
-    project.local_config_file.chmod(0o644)
-    with pytest.raises(UsageError):
-        local_config.set_local(project, "summarizer", "claude")
-    assert project.local_config_file.read_text() == "timeout: 60\n"
 
 
 # ---- where it is done ----

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +21,6 @@ from ralf_integrations.loop import caps, exits, state as states
 from ralf_integrations.loop.caps import Caps, Spent
 from ralf_integrations.loop.exits import Ended, judge
 from ralf_integrations.loop.limits import Limit
-from ralf_integrations.loop.state import LoopState, Running
 from ralf_integrations.loop.work import Work
 
 DONE = "All of it works.\n<promise>COMPLETE</promise>"
@@ -62,10 +59,6 @@ def test_a_start_is_judged_by_its_exit_status_and_the_state_of_its_task(ended: E
 @given(said=st.text(), status=st.integers(0, 255))
 def test_no_words_in_an_output_change_what_a_start_came_to(said: str, status: int) -> None:
     assert judge(Ended(status, "held", said=said)).outcome == ("crashed" if status else "unfinished")
-
-
-def test_a_promise_makes_the_message_the_summary() -> None:
-    assert judge(Ended(0, "held", message=DONE)).summary == "All of it works."
 
 
 @pytest.mark.parametrize(
@@ -111,13 +104,6 @@ def test_a_cap_that_is_reached_is_named_and_all_are_on_by_default(spent: Spent, 
     assert None not in (Caps().starts, Caps().tokens, Caps().usd, Caps().seconds)
 
 
-def test_what_is_unknown_of_the_price_is_said() -> None:
-    spent = Spent(starts=3).plus(100, 0.5).plus(None, None).plus(50, None)
-    assert (spent.tokens, spent.usd, spent.unknown, spent.unpriced) == (150, 0.5, 1, 2)
-    assert caps.spent_text(spent) == "3 starts, 150 tokens, $0.50, tokens or money of 2 starts unknown"
-    assert caps.spent_text(Spent(1).plus(5, 0.1)) == "1 start, 5 tokens, $0.10"
-
-
 @pytest.mark.parametrize(
     "typed, value",
     [
@@ -131,17 +117,6 @@ def test_a_duration_is_typed_in_units(typed: str, value: float | None) -> None:
     if value == 0:
         with pytest.raises(UsageError):
             caps.seconds_of(typed, "--timeout")
-
-
-def test_an_amount_may_be_short() -> None:
-    assert [caps.amount_of(one, "x") for one in ("200", "50M", "$20", "1,000", "2.5k")] == [200, 5e7, 20, 1000, 2500]
-
-
-@pytest.mark.parametrize("text", ["", "-5", "h", "s", "ms", "1e9", "soon"])
-@pytest.mark.parametrize("read", [caps.seconds_of, caps.amount_of])
-def test_what_is_no_duration_or_no_amount_is_refused(text: str, read: Callable[..., object]) -> None:
-    with pytest.raises(UsageError):
-        read(text, "--max")
 
 
 # ---- what a fresh agent is told first ----
@@ -198,15 +173,6 @@ def test_the_prompt_has_the_persons_lasting_preferences_and_no_one_elses(
 
 
 # ---- the state of a loop ----
-
-
-def test_the_state_of_a_loop_is_kept_whole(project: projects.Project) -> None:
-    running = Running("w1", "TASK-a", lease="TASK-a:7", agent="loop-w1-0a1b2c", process=1, born=2, opened=True)
-    kept = LoopState(process=3, born=4, running=(running,), parked={"codex": 9.0}, usd=1.5, waits="TASK-b")
-    states.save(project, kept)
-    found = states.load(project)
-    assert time.time() - found.updated < storekit.HANGS
-    assert (found.running, found.parked, found.usd, found.waits) == ((running,), {"codex": 9.0}, 1.5, "TASK-b")
 
 
 _NAMES = st.sampled_from(["running", "process", "parked", "x"])

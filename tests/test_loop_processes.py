@@ -79,14 +79,6 @@ def test_a_gate_whose_maker_is_killed_becomes_nothing() -> None:
     until(lambda: not session_registry.is_running(process, born))
 
 
-def test_a_gate_that_is_closed_leaves_no_process_and_no_descriptor() -> None:
-    before = descriptors()
-    gate = Gate()
-    gate.close()
-    assert not processes.is_running(gate.process, gate.born)
-    assert descriptors() == before
-
-
 @pytest.mark.parametrize("program, cwd, named", [("no-such-agent", ".", "no-such-agent"), ("true", "gone", "gone")])
 def test_a_command_or_folder_that_is_not_there_is_told_at_once(
     tmp_path: Path, program: str, cwd: str, named: str
@@ -96,23 +88,6 @@ def test_a_command_or_folder_that_is_not_there_is_told_at_once(
         opened(Gate(), tmp_path, program, cwd=cwd)
     assert named in str(error.value)
     assert descriptors() == before
-
-
-def test_an_agent_leads_a_session_with_no_descriptor_and_no_signal_of_ours(tmp_path: Path) -> None:
-    with (tmp_path / "open").open("w") as file:
-        os.set_inheritable(file.fileno(), True)
-        before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        try:
-            script = "ls -l /proc/self/fd | wc -l; ps -o sid= -p $$; grep SigIgn /proc/self/status; sleep 60"
-            gate = opened(Gate(), tmp_path, "/bin/sh", "-c", script)
-        finally:
-            signal.signal(signal.SIGHUP, before)
-    count, session, _, ignored = until(lambda: (found := (tmp_path / "log").read_text().split())[3:] and found)
-    assert int(count) <= 5  # 0, 1, 2, the folder that ls reads, and the heading
-    assert (int(session), int(ignored, 16)) == (gate.process, 0)
-    assert processes.send(gate.process, gate.born, signal.SIGTERM)
-    assert waited(gate) == -signal.SIGTERM
-    Ending(gate.process, grace=0.0).wait()
 
 
 def test_the_end_of_an_agent_is_the_end_of_its_children_and_of_its_daemons(tmp_path: Path) -> None:
@@ -146,20 +121,6 @@ def test_what_an_agent_left_behind_is_ended_though_the_agent_is_gone(tmp_path: P
     assert Ending(gate.process, f"RALF_LEASE={mark}", grace=1, born=gate.born * is_reaped).wait() == 2
     assert is_reaped or waited(gate) == 0
     assert not any(map(lives, spawned))
-
-
-@pytest.mark.parametrize("script, mark", [("env -i sleep 30", "RALF_AGENT=loop-x"), ("sleep 30", "")])
-def test_what_an_agent_left_in_its_session_is_ended_though_nothing_marks_it(
-    tmp_path: Path, script: str, mark: str
-) -> None:
-    with subprocess.Popen(
-        ["/bin/sh", "-c", f"{script} & echo begun"], stdout=subprocess.PIPE, start_new_session=True
-    ) as agent:
-        born = session_registry.process_start(agent.pid)
-        assert agent.stdout is not None
-        agent.stdout.readline()
-        until(lambda: processes.status_of(agent.pid) is not None)
-        assert Ending(agent.pid, mark, grace=0.0, born=born if mark else 0).wait() == 1
 
 
 def test_no_signal_and_no_end_meets_a_process_that_has_got_the_number_since(tmp_path: Path) -> None:
@@ -197,19 +158,3 @@ def test_a_log_that_is_too_large_is_copied_and_emptied_while_the_agent_writes(tm
         agent.write(b"more\n")
     assert path.read_bytes() == b"more\n"
     assert (tmp_path / "a.log.1").read_bytes() == b"x" * 1500
-
-
-def test_of_many_logs_the_newest_stay_and_those_in_use(tmp_path: Path) -> None:
-    for number in range(10):
-        (tmp_path / f"{number}.log").write_bytes(b"x")
-        os.utime(tmp_path / f"{number}.log", (number, number))
-    logs.prune(tmp_path, ["2"], count=4)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["2.log", "6.log", "7.log", "8.log", "9.log"]
-
-
-def test_a_log_of_any_bytes_has_an_end_that_can_be_shown(tmp_path: Path) -> None:
-    path = tmp_path / "log"
-    path.write_bytes("€".encode() * 5000 + b"\xe2\x82\n\xff\x00\x1b[31mlast \xf0\x9f\n\n")
-    assert "last" in logs.last_line(path)
-    assert "\x1b" not in logs.tail(path, 2048)
-    assert logs.tail(tmp_path / "none") == ""

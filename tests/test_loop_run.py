@@ -8,7 +8,6 @@ import re
 import shutil
 import signal
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -21,18 +20,16 @@ import pytest
 import ralf
 import storekit
 from kit.git import git
-from loopkit import AGENT, Plan, until
+from loopkit import Plan, until
 from ralf import project as projects
 from ralf.errors import Claimed, RalfError
 from ralf.model import ActiveWork, Facts, PathFact, RouteContext
 from ralf.tasks import claims, editing, evidence as proofs
-from ralf.tasks.model import Task
-from ralf_integrations.loop import launch, limits, starts, state as states, told as tolds, work
-from ralf_integrations.loop.caps import Caps
+from ralf_integrations.loop import launch, limits, starts, state as states, told as tolds
 from ralf_integrations.loop.options import Event, Options, Result
 from ralf_integrations.loop.run import Loop
 from ralf_integrations.loop.state import LoopState
-from storekit import HANGS, read_terminal
+from storekit import HANGS
 
 pytestmark = [pytest.mark.ci]
 
@@ -110,17 +107,6 @@ def test_a_task_is_tried_again_only_so_often_and_what_waits_for_it_is_blocked_an
     assert plan.outcomes(task)[3:] == ["crashed", "failed"]  # a retry begins to count anew
 
 
-def test_a_task_behind_a_cancelled_one_is_listed_at_the_end_with_what_to_type(plan: Plan) -> None:
-    gone = plan.add("done")
-    task = plan.add("done", after=(gone,))
-    editing.edit(gone, status="cancelled", root=plan.root)
-    status, out = plan.run()
-    assert status == 1
-    assert f"not done: {task} a task: blocked: waits for {gone}, which is cancelled; to do it without" in out
-    editing.edit(task, after=(), root=plan.root)
-    assert plan.run()[0] == 0
-
-
 @pytest.mark.parametrize("is_free", [True, False])
 def test_a_loop_says_what_it_waits_for(plan: Plan, is_free: bool) -> None:
     """Also where it is a retry, or the end of a usage limit, that it waits for."""
@@ -147,13 +133,6 @@ def test_an_agent_whose_window_fills_is_told_by_the_hook_at_the_configured_press
     assert "52 %" in logs[0].read_text()
     assert "35 %" not in logs[0].read_text()
     assert "half of it stands" in logs[1].read_text()
-
-
-def test_the_hand_over_of_another_agent_on_the_same_route_is_not_taken_for_this_ones(plan: Plan) -> None:
-    silent = plan.add("work=2.5 exit=0", "done", route="login", priority=9)
-    plan.add("work=1 handover=half work=4 exit=0", "done", route="login")
-    status, out = plan.run("--workers", "2", agent=plan.client("claude"))
-    assert (status, plan.outcomes(silent)) == (0, ["unfinished", "done"]), out
 
 
 @pytest.mark.parametrize("changes", [False, True])
@@ -195,28 +174,6 @@ def test_after_a_usage_limit_the_same_task_goes_on_with_its_context(
     assert "use-rust" in prompts(plan, task)[-1]
 
 
-def test_agents_of_another_client_go_on_while_one_is_parked(plan: Plan) -> None:
-    parked = plan.add("limit=3600", role="writer", priority=9)
-    others = [plan.add("done") for _ in range(2)]
-    loop = plan.start("--agent", f"writer={plan.client('codex')}")
-    until(lambda: plan.state().parked and all(plan.get(one).task.status == "completed" for one in others))
-    loop.send_signal(signal.SIGTERM)
-    loop.communicate()
-    assert plan.outcomes(parked) == ["limit"]
-
-
-@pytest.mark.parametrize("client, word", LIMITS)
-def test_a_usage_limit_is_recognised_though_its_loop_was_killed_meanwhile(plan: Plan, client: str, word: str) -> None:
-    task = plan.add(f"work=1.5 {word}=3600")
-    loop = plan.start(agent=plan.client(client))
-    until(lambda: plan.lines("start"))
-    loop.kill()
-    loop.wait()
-    status, out = plan.run("--no-park", agent=plan.client(client))
-    assert (status, plan.outcomes(task)) == (1, ["limit"]), out
-    assert re.search(rf"^usage limit of {client}.* until 20\d\d-.*: 0 completed, 1 not", out, re.MULTILINE)
-
-
 def test_caps_on_starts_hold_and_are_named_and_the_last_one_counts(plan: Plan) -> None:
     tasks = [plan.add("done") for _ in range(3)]
     status, out = plan.run("--max-starts", "2")
@@ -244,36 +201,6 @@ def test_a_program_that_cannot_run_is_no_tasks_fault(plan: Plan) -> None:
     assert "./broken" in out or str(program) in out
 
 
-def test_a_plan_that_is_broken_while_an_agent_runs_does_not_end_the_agent(plan: Plan) -> None:
-    tasks = [plan.add("work=2 done"), plan.add("done")]
-    loop = plan.start()
-    until(lambda: plan.lines("start"))
-    (plan.root / ".autonomous" / "tasks" / "plan.yaml").write_text("chains: [")
-    out, _ = loop.communicate(timeout=HANGS)
-    assert loop.returncode == 4, out
-    assert [plan.get(task).task.status for task in tasks] == ["completed", "pending"]
-    assert b"mend the file" in out
-
-
-def test_what_is_left_is_listed_with_its_causes_first(plan: Plan) -> None:
-    task = plan.add("fail=no-way", priority=1)
-    after = plan.add("done", title="later", after=(task,), priority=9)
-    plan.add("done", title="not proven", verify="true")
-    status, out = plan.run()
-    lines = [line for line in out.splitlines() if line.startswith("  not ")]
-    assert f"hint: ralf task show {task}" in out
-    assert status == 1 and [line.split()[2] for line in lines[:2]] == [task, after]
-    assert "config.local.yaml" in lines[2]
-
-
-def test_a_role_has_its_own_command_and_a_role_without_one_is_said(plan: Plan) -> None:
-    reviewed = plan.add("done", role="reviewer")
-    other = plan.add("done", role="painter")
-    status, out = plan.run(agent=f"reviewer={AGENT}")
-    assert (status, plan.get(reviewed).task.status) == (1, "completed"), out
-    assert f"not done: {other} a task: no agent for the role painter" in out
-
-
 def test_an_agent_goes_on_with_a_second_task_and_what_becomes_of_that_is_judged_as_well(plan: Plan) -> None:
     first = plan.add("done next crash", priority=9)
     second = plan.add("crash", "done")
@@ -283,21 +210,6 @@ def test_an_agent_goes_on_with_a_second_task_and_what_becomes_of_that_is_judged_
 
 
 # ---- what a client tells ----
-
-
-def test_the_context_of_a_task_with_a_route_of_another_name_is_kept_there_and_nowhere_else(plan: Plan) -> None:
-    told = "say=I_decided_to_use_SQLite_because_it_needs_no_server."
-    task = plan.add(
-        f"{told} crash", "decide=use-rust handover=half exit=0", "edited=a.py tested prompt done", route="login"
-    )
-    status, out = plan.run(agent=plan.client("claude"))
-    assert (status, plan.outcomes(task)) == (0, ["crashed", "handed-over", "done"]), out
-    assert {line["route"] for line in plan.lines("start")} == {"login"}
-    first, second, third = prompts(plan, task)
-    assert ["SQLite because it needs no server" in text for text in (first, second)] == [False, True]
-    assert "use-rust" in third
-    assert [route.route for route in ralf.list_routes(root=plan.root)] == ["login"]
-    assert state_of(plan, task) == "verified"
 
 
 def test_a_promise_in_the_last_message_is_done_with_it_as_the_summary(plan: Plan) -> None:
@@ -327,43 +239,6 @@ def test_nobody_claims_a_task_whose_promise_is_being_verified(plan: Plan) -> Non
     (plan.root / "go").touch()
     assert loop.wait() == 0
     assert plan.outcomes(task) == ["done"]
-
-
-def test_a_loop_that_is_stopped_does_not_wait_for_a_promise_to_be_verified(plan: Plan) -> None:
-    task = plan.add("say=<promise>COMPLETE</promise>", verify="touch begun; sleep 300")
-    allow(plan)
-    loop = plan.start("--grace", "0.2s", agent=plan.client("claude"))
-    until((plan.root / "begun").exists)
-    loop.send_signal(signal.SIGTERM)
-    assert loop.wait(timeout=HANGS) == 1
-    assert plan.outcomes(task) == ["released"]
-
-
-def test_tasks_whose_files_cannot_be_read_or_are_gone_are_not_complete(plan: Plan) -> None:
-    damaged = plan.get(plan.add("done", title="Two sides")).path
-    assert damaged is not None
-    whole = damaged.read_text()
-    damaged.write_text(whole.replace("status:", "<<<<<<< HEAD\nstatus:"))
-    status, out = plan.run()
-    assert status == 1 and f"not done: {damaged.stem}" in out
-    damaged.write_text(whole)
-    assert plan.run()[0] == 0
-    plan.command("init", "--yes")
-    tasks = [plan.add("crash"), plan.add("done")]
-    folder = plan.root / ".autonomous" / "tasks" / "active"
-    status, out = plan.run(agent=f"sh -c 'mv {folder} {plan.root}/aside'")  # as `git checkout` of another branch may
-    assert status == 1, out
-    assert all(f"not done: {task}" in out for task in tasks)
-    (plan.root / "aside").rename(folder)
-    assert [plan.get(task).task.status for task in tasks] == ["pending", "pending"]
-    assert claims.claim(by="me", root=plan.root).task.id == tasks[0]
-
-
-def test_tasks_that_no_agent_does_keep_none_from_being_started(plan: Plan) -> None:
-    editing.add_all([Task(title=f"{number}", role="person", priority=9) for number in range(100)], root=plan.root)
-    task = plan.add("done", role="writer")
-    status, out = plan.run(agent=f"writer={AGENT}")
-    assert (status, plan.outcomes(task)) == (1, ["done"]), out
 
 
 def test_a_loop_ends_no_agent_of_another_project_that_has_the_same_lease(plan: Plan, tmp_path: Path) -> None:
@@ -401,21 +276,6 @@ def test_tokens_are_counted_and_their_cap_is_named_with_what_is_unknown(plan: Pl
     assert "cap reached: tokens: 2,000 of 1,500" in out
 
 
-@pytest.mark.parametrize("client, word", [("claude", "say=one"), ("codex", "rollout=1000")])
-def test_an_agent_that_runs_is_ended_once_its_transcript_tells_that_the_cap_on_tokens_is_reached(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch, client: str, word: str
-) -> None:
-    monkeypatch.setattr(tolds, "EVERY", 0.1)
-    task = plan.add(f"{word} work=0.5 {word} work=0.5 {word} hang")
-    result, told = run_impatiently(
-        plan, monkeypatch, agents=(launch.parse(plan.client(client)),), caps=Caps(tokens=2_500), grace=0.5
-    )
-    assert (result.status, plan.outcomes(task)) == (1, ["released"]), told
-    assert result.reason == "cap reached: tokens: 3,000 of 2,500"
-    assert (result.spent.tokens, result.spent.unknown) == (3_000, 0)
-    assert not plan.alive()
-
-
 # ---- evidence at the end ----
 
 
@@ -443,22 +303,6 @@ def test_a_task_whose_files_a_later_one_edits_is_stale_unless_the_same_tests_pas
     third = plan.add("edited=b.py tested done", after=(second,))
     status, out = plan.run(agent=plan.client("claude"))
     assert (status, state_of(plan, first), state_of(plan, third)) == (0, "verified", "verified"), out
-
-
-def test_evidence_holds_the_files_as_the_tasks_own_agent_left_them_however_long_a_look_at_it_takes(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first = plan.add("edited=a.py tested done")
-    plan.add("edited=a.py done", after=(first,))
-    looked = work.Work.renew_evidence
-
-    def slowly(self: work.Work, task: str, place: Path) -> None:
-        time.sleep(2.0)
-        looked(self, task, place)
-
-    monkeypatch.setattr(work.Work, "renew_evidence", slowly)
-    result, told = run_impatiently(plan, monkeypatch, agents=(launch.parse(plan.client("claude")),))
-    assert (result.status, state_of(plan, first)) == (1, "stale"), told
 
 
 def verified(plan: Plan, title: str = "One") -> str:
@@ -513,35 +357,6 @@ def test_of_tasks_that_a_file_says_to_be_completed_the_users_are_verified_and_no
     assert [one.task for one in result.unproven] == ["TASK-brought"]
 
 
-def test_with_worktrees_a_task_of_an_earlier_loop_is_stale_in_none_if_one_of_them_has_its_files(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    plan.command("init", "--yes")
-    allow(plan)
-    verified(plan)
-    tree = tmp_path / "trees" / "w1"
-    tree.mkdir(parents=True)
-    for content, status in (("good = 1\n", 0), ("bad = 3\n", 1)):
-        (plan.root / "a.py").write_text("bad = 2\n")
-        (tree / "a.py").write_text(content)
-        result, _ = run_impatiently(plan, monkeypatch, agents=(launch.parse("true"),), worktrees=tree.parent)
-        assert (result.status, ran(plan)) == (status, 0)  # where it was done is not known: nothing runs
-
-
-def test_a_loop_that_is_stopped_ends_what_verifies_once_more(plan: Plan) -> None:
-    plan.command("init", "--yes")
-    allow(plan)
-    task = plan.add("edited=a.py done", verify="test ! -e stop || { sleep 600 & echo $! >../pid; wait; }")
-    plan.add("edited=a.py edited=stop done", after=(task,))
-    loop = plan.start(agent=plan.client("claude"))
-    pid = int(until(lambda: (plan.root.parent / "pid").exists() and (plan.root.parent / "pid").read_text().strip()))
-    loop.send_signal(signal.SIGTERM)
-    out = loop.communicate(timeout=HANGS)[0].decode()
-    assert loop.returncode == 1, out
-    assert f" {task} " in out
-    until(lambda: not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text().split())
-
-
 # ---- checkpoints while an agent runs ----
 
 
@@ -588,18 +403,6 @@ def test_a_closed_terminal_ends_the_loop_and_its_agents(plan: Plan) -> None:
     assert not plan.alive()
 
 
-def test_a_terminal_shows_the_running_agents_below_what_has_happened(plan: Plan, monkeypatch) -> None:
-    plan.add("work=0.8 done", title="Write the [bold]schema[/x] \x1b]0;evil\x07")
-    master, slave = pty.openpty()
-    loop = plan.start(stdin=slave, stdout=slave, stderr=slave)
-    os.close(slave)
-    shown = read_terminal(master)
-    assert loop.wait(HANGS) == 0
-    assert re.search(r"w1 +TASK-\w+ +python[0-9.]* +\d+ +\d+s +Write the \[bold\]schema\[/x\]", shown), shown
-    assert "done: Write the [bold]schema[/x]" in shown
-    assert "evil" not in shown.replace("schema[/x] evil", "") or "\x1b]0" not in shown
-
-
 def _takes_terminal() -> None:
     import fcntl
     import termios
@@ -637,28 +440,7 @@ def test_a_loop_can_be_stopped_after_the_agents_that_run(plan: Plan) -> None:
     assert sorted(plan.get(one).task.status for one in (first, second)) == ["completed", "pending"]
 
 
-def test_attach_leaves_out_what_earlier_loops_reported(plan: Plan) -> None:
-    earlier = plan.add("done")
-    assert plan.run()[0] == 0
-    task = plan.add("work=2 done")
-    plan.start("--detach").wait(HANGS)
-    until(lambda: [line for line in plan.lines("start") if line["task"] == task])
-    told = plan.command("loop", "status", "--follow")
-    assert (told.returncode, f"{task} done" in told.stdout, earlier in told.stdout) == (0, True, False)
-
-
 # ---- a loop that is killed ----
-
-
-def test_the_agent_of_a_killed_loop_can_be_ended_first(plan: Plan) -> None:
-    task = plan.add("spawn=600 hang", "done")
-    loop = plan.start()
-    until(lambda: plan.lines("spawned"))
-    loop.kill()
-    loop.wait()
-    status, out = plan.run("--end-orphans")
-    assert (status, plan.outcomes(task)) == (0, ["released", "done"]), out
-    assert not plan.alive()
 
 
 def test_the_agent_of_a_killed_loop_is_not_doubled_though_the_state_is_lost(plan: Plan) -> None:
@@ -688,15 +470,6 @@ def test_a_dry_run_prints_tasks_and_commands_in_order_and_starts_nothing(plan: P
     assert not plan.state().process
 
 
-@pytest.mark.parametrize("how", ["rm -rf", "git worktree remove --force"])
-def test_a_worktree_that_an_agent_removes_is_made_anew(plan: Plan, tmp_path: Path, how: str) -> None:
-    tasks = [plan.add("done", priority=9), plan.add("done")]
-    tree = tmp_path / "trees" / "w1"
-    agent = f"sh -c '{AGENT}; cd {plan.root} && {how} {tree}'"
-    status, out = plan.run("--worktrees", str(tree.parent), agent=agent)
-    assert (status, [plan.outcomes(task) for task in tasks]) == (0, [["done"], ["done"]]), out
-
-
 def test_workers_may_have_a_worktree_each(plan: Plan, tmp_path: Path) -> None:
     for _ in range(2):
         plan.add("work=0.5 edit=made done")
@@ -724,9 +497,3 @@ def test_no_hook_and_no_filter_of_the_repository_runs_where_a_worktree_is_made(p
     status, out = plan.run("--worktrees", str(tmp_path / "trees"))
     assert (status, (tmp_path / "trees" / "w1" / "tides.txt").read_text()) == (0, "1\n"), out
     assert not ran.exists()
-
-
-def test_a_loop_without_a_command_says_what_to_type(plan: Plan) -> None:
-    status, out = plan.run(agent="")
-    assert status == 2
-    assert "hint: ralf loop --agent " in out

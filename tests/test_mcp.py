@@ -1,9 +1,8 @@
-"""`ralf mcp`: every tool and resource, through the SDK's own client and by the inspector."""
+"""`ralf mcp`: every tool, through the SDK's own client and by the inspector."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import shutil
 import subprocess
@@ -26,7 +25,7 @@ from ralf_integrations.hooks import session_registry
 from ralf_integrations.hooks.session_registry import KnownSession
 
 server = pytest.importorskip("ralf_integrations.mcp.server", reason="the extra mcp is not installed")
-from mcp import Client, MCPError  # noqa: E402
+from mcp import Client  # noqa: E402
 
 pytestmark = pytest.mark.ci
 
@@ -114,24 +113,6 @@ def test_what_is_read_is_fenced_and_within_its_budget(made: Path, tool: str, bud
     assert "tide" not in outside(f"x\n{text}\ny")
 
 
-@pytest.mark.parametrize("budget", [300, 2_500])
-def test_an_answer_as_a_client_shows_it_is_within_its_budget(project: Path, budget: int) -> None:
-    """Clients hand the model the structured content as JSON, in which quotes and line ends are escaped."""
-    for number in range(40):
-        said = f'Station {number} writes its "tide" table\\n to C:\\tide\\{number}, "never" to the old {{folder}}.'
-        ralf.record_decision("tide", said, rationale='the "gauge" said so. ' * 12, root=project)
-    asked: dict[str, dict[str, Any]] = {
-        "search": {"query": "tide table station", "limit": 20},
-        "get_context": {"route": "tide"},
-        "list_routes": {},
-    }
-    for tool, arguments in asked.items():
-        shown = called(project, tool, max_tokens=budget, **arguments).structured_content
-        size = tokens.count(json.dumps(shown, ensure_ascii=False, separators=(",", ":")))
-        assert size <= budget, tool
-        assert tool == "list_routes" or size > budget * 0.6, tool
-
-
 def test_get_context_gives_a_route_by_section_and_query(made: Path) -> None:
     result = called(made, "get_context", route="TIDE", section="decisions", query="batch size 5")
     assert result.structured_content["checkpoint_count"] == 1
@@ -143,13 +124,6 @@ def test_without_a_route_the_one_of_this_session_is_meant(made: Path, monkeypatc
     monkeypatch.setenv("BB5_ROUTE", "harbour")
     result = called(made, "get_context")
     assert result.structured_content["rule"] == "$BB5_ROUTE" and "northern gauge" in text_of(result)
-
-
-def test_search_finds_over_all_routes_or_in_one(made: Path) -> None:
-    result = called(made, "search", query="northern gauge")
-    assert [(hit["number"], hit["id"]) for hit in result.structured_content["hits"]] == [(1, "DEC-001")]
-    assert "\n1. harbour decision DEC-001" in text_of(result)
-    assert called(made, "search", query="northern gauge", route="tide").structured_content["hits"] == []
 
 
 @pytest.mark.ci
@@ -209,27 +183,6 @@ def test_the_session_of_the_client_that_started_the_server_is_meant(project: Pat
     assert "harbour: cp-" in text_of(result) and str(log) in text_of(result)
 
 
-@pytest.mark.parametrize("transcript", ["private.txt", "session.jsonl"])
-def test_a_log_that_the_cache_names_elsewhere_is_not_read(
-    project: Path, tmp_path: Path, transcript: str, client: int
-) -> None:
-    (project / "private.txt").write_text("the words of somebody else\n" * 50)
-    session_registry.save(
-        projects.find(project), KnownSession("s-1", pid=client, seen=2.0, transcript=str(project / transcript))
-    )
-    refused(project, "checkpoint", route="new")
-
-
-def test_no_other_session_is_taken_for_that_of_a_client_whose_log_nobody_has_told(
-    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "mine")
-    kept_by_claude(project, tmp_path, "other")
-    refused(project, "checkpoint", route="new")
-    own = kept_by_claude(project, tmp_path, "mine")
-    assert str(own) in text_of(called(project, "checkpoint", route="new"))
-
-
 def test_without_a_route_a_session_goes_on_in_the_one_that_has_its_beginning(project: Path, tmp_path: Path) -> None:
     log = kept_by_claude(project, tmp_path, "s-9")
     ralf.checkpoint("berths", log, root=project)
@@ -249,12 +202,6 @@ def test_a_route_that_is_not_there_yet_may_be_chosen_and_is_no_terminals(project
     assert not used.structured_content["exists"]
     assert listed.structured_content["current"] == 0 and "route: fresh (" in text_of(listed)
     assert routing.choose(projects.find(project)).route == "mine"
-
-
-def test_a_name_that_is_nearly_a_routes_is_refused_unless_it_is_said_to_be_new(project: Path) -> None:
-    for tool, more in (("use_route", {}), ("record_decision", {"decision": "Use WAL"}), ("hand_over", {"now": "x"})):
-        refused(project, tool, "did you mean tide?", route="tode", **more)
-    assert not called(project, "use_route", route="tode", new=True).is_error
 
 
 def test_a_message_is_sent_to_another_agent_and_taken_once(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -340,48 +287,6 @@ def test_whatever_the_arguments_are_there_is_a_result_or_a_hint(
     driven(tmp_path_factory.mktemp("any"), drive)
 
 
-# ---- resources and the prompt ----
-
-
-def test_each_route_is_a_resource_and_only_their_list_is_listed(made: Path) -> None:
-    async def drive(client: Any) -> None:
-        listed = (await client.list_resources()).resources
-        assert [one.uri for one in listed] == ["ralf://routes"]
-        (template,) = (await client.list_resource_templates()).resource_templates
-        assert template.uri_template == "ralf://route/{route}"
-        for uri in ("ralf://routes", "ralf://route/harbour", "ralf://route/tide"):
-            (content,) = (await client.read_resource(uri)).contents
-            assert content.text.startswith(OWN_OUTPUT) and content.mime_type == "text/markdown"
-            assert tokens.count(content.text) <= 2_550
-        for uri in ("ralf://route/tyde", "ralf://route/..%2F..%2Fetc", "ralf://nothing"):
-            with pytest.raises(MCPError, match=r"\AThe call failed: [a-z ]+\.\n<!-- ralf:context"):
-                await client.read_resource(uri)
-
-    driven(made, drive)
-
-
-def test_the_prompt_resumes_a_route(made: Path) -> None:
-    async def drive(client: Any) -> None:
-        (prompt,) = (await client.list_prompts()).prompts
-        assert [argument.name for argument in prompt.arguments] == ["route"]
-        (message,) = (await client.get_prompt("resume", {"route": "tide"})).messages
-        said = outside(message.content.text)
-        assert said and "tide" not in said
-        assert "batch size" in message.content.text
-        with pytest.raises(MCPError, match="hint: "):
-            await client.get_prompt("resume", {"route": "tyde"})
-
-    driven(made, drive)
-
-
-def test_a_routes_name_is_completed(made: Path) -> None:
-    from mcp.types import PromptReference
-
-    ask = {"name": "route", "value": "TI"}
-    result = driven(made, lambda client: client.complete(PromptReference(name="resume"), ask))
-    assert result.completion.values == ["tide"]
-
-
 # ---- the process ----
 
 
@@ -395,16 +300,6 @@ def test_a_process_whose_client_is_killed_ends_by_itself(made: Path, tmp_path: P
     parent.kill()
     parent.communicate()
     until(lambda: not session_registry.process_start(pid))
-
-
-WITHOUT = "import sys; sys.modules['mcp'] = None; from ralf_cli.main import run; sys.argv = ['ralf', 'mcp']; run()"
-
-
-def test_without_the_extra_the_command_says_what_to_install(tmp_path: Path) -> None:
-    child = storekit.start(WITHOUT, cwd=tmp_path)
-    _, err = child.communicate(timeout=storekit.HANGS)
-    assert child.returncode == 1
-    assert err.decode().splitlines()[-1] == "hint: in a clone of ralf: pipx install --force '.[mcp]'"
 
 
 @pytest.mark.ci
@@ -449,8 +344,6 @@ def inspector() -> Path:
         (["tools/list"], "record_decision"),
         (["tools/call", "--tool-name", "get_context", "--tool-arg", "route=tide", "max_tokens=300"], "batch size"),
         (["tools/call", "--tool-name", "record_decision", "--tool-arg", "decision=Use it", "route=tide"], "DEC-"),
-        (["resources/read", "--uri", "ralf://route/harbour"], "northern"),
-        (["prompts/get", "--prompt-name", "resume", "--prompt-args", "route=tide"], "batch size"),
     ],
     ids=lambda value: "-".join(value[:3]).replace("/", "-") if isinstance(value, list) else "",
 )

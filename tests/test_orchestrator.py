@@ -12,9 +12,6 @@ import kit.command
 import ralf
 import storekit
 from ralf.errors import UsageError
-from ralf.maintenance.verify import verify
-from ralf.route.history import diff, log
-from ralf.route.taking_back import revert
 from ralf_integrations.orchestrator import Held, State, hand_over, of_route
 
 ROUTE = "pm"
@@ -72,16 +69,6 @@ def test_what_is_not_told_again_stays_and_decisions_are_added_once(tmp_path: Pat
     assert said == ["One reviewer per change", "Release on Friday", "Two for a release"]
 
 
-def test_nothing_new_writes_nothing_and_a_state_that_comes_back_is_new(tmp_path: Path) -> None:
-    assert not told(tmp_path).recorded
-    told(tmp_path, queue=["a thing"])
-    before = storekit.kept_bytes(tmp_path)
-    assert told(tmp_path, queue=["a thing"]) == Held(recorded=False, checkpoint_id="cp-001")
-    assert storekit.kept_bytes(tmp_path) == before
-    assert told(tmp_path, queue=["b thing"]).checkpoint_id == "cp-002"
-    assert told(tmp_path, queue=["a thing"]).checkpoint_id == "cp-003"
-
-
 def test_how_full_its_own_window_is_comes_from_its_session_or_from_what_it_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,22 +103,6 @@ def test_what_processes_tell_at_once_is_all_known(tmp_path: Path) -> None:
     storekit.finished(started)
     said = {one.decision for one in ralf.get_context(ROUTE, root=tmp_path).decisions}
     assert said == {f"Decision {n}" for n in range(5)}
-
-
-@pytest.mark.ci
-def test_its_checkpoints_are_like_any_other(tmp_path: Path) -> None:
-    told(tmp_path, **STATE)
-    told(tmp_path, queue=[], decisions=["Two reviewers per change"])
-    assert [event.kind for event in log(ROUTE, root=tmp_path)] == ["checkpoint", "checkpoint"]
-    assert diff(ROUTE, "cp-001", "cp-002", root=tmp_path).words
-    assert ralf.search("reviewers", root=tmp_path)
-    assert ralf.why(ROUTE, "cp-002", root=tmp_path).evidence == "none"
-    revert(ROUTE, "cp-001", root=tmp_path)
-    assert known(tmp_path).queue == ("release the reader", "drop the old columns")
-    assert not verify(root=tmp_path).findings
-    storekit.write_session(tmp_path / "session.jsonl", 2_000)
-    assert ralf.checkpoint(ROUTE, tmp_path / "session.jsonl", root=tmp_path).checkpoints
-    assert not verify(root=tmp_path).damaged
 
 
 def test_secrets_are_redacted_and_no_text_becomes_a_heading(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ import ralf
 from ralf.maintenance import ownership
 from ralf.maintenance.forget import forget, forget_route
 from ralf.project import Project
-from ralf.redact.redactor import Redactor
 from ralf.route import offsets
 from ralf.transcripts.events import Position
 from ralf.transcripts.reader import open_transcript
@@ -83,16 +81,6 @@ def test_no_secret_of_a_session_reaches_the_disk(project: Project) -> None:
     assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
 
 
-def test_the_answers_to_a_question_and_the_marks_of_a_text_are_in_the_log_without_secrets(project: Project) -> None:
-    asked = {**o.CALL, "tool": "question", "input": {"questions": [{"question": "Which?"}, {"question": "With what?"}]}}
-    answers = {"tool": "question", "output": "the two", "answers": [["Chart", 'or "Mean"'], [f"use {TOKEN}"]]}
-    shown = {**o.ASKED, "id": "prt_9", "text": "Push it", "ignored": True}
-    assert wrote(project, asked, {**o.RESULT, **answers}, shown) == 0
-    assert TOKEN not in log(project).read_text()
-    found = [event.text for event in open_transcript(log(project)).events() if event.kind == "user"]
-    assert found[0] == 'Chart, or "Mean"' and found[1].startswith("use [REDACTED:") and len(found) == 2
-
-
 def test_a_secret_that_is_known_only_later_is_masked_where_it_was_said(project: Project) -> None:
     asked = {**o.ASKED, "text": f"echo {RANDOM} is what I have"}
     assert wrote(project, asked, {**o.SAID, "text": f"export API_KEY={RANDOM}"}) == 0
@@ -117,14 +105,6 @@ def test_a_secret_of_an_earlier_process_is_known_by_its_tag_in_the_log(project: 
     ralf.checkpoint("tide", log(project), root=project.root)
     for path in project.folder.rglob("*"):
         assert not path.is_file() or RANDOM.encode() not in path.read_bytes(), path
-
-
-def test_ids_and_names_are_not_taken_for_secrets_of_a_log(tmp_path: Path) -> None:
-    redactor = Redactor(b"k" * 32)
-    words = "deploy src/Tide2Table_v3.py at 3f2a9c81d0e4b6a75c1d; see https://example.org/a?b=c1d2 and réf-7"
-    assert redactor.recognized(words, {"00000000": "[REDACTED:password:00000000]"}) == {}
-    made = redactor.marker("password", RANDOM)
-    assert redactor.recognized(f"{words} x={RANDOM};", {made[-9:-1]: made}) == {RANDOM: made}
 
 
 @pytest.mark.ci
@@ -153,42 +133,11 @@ def test_a_torn_line_costs_its_own_record_alone(project: Project) -> None:
     assert source.malformed == [3]
 
 
-@pytest.mark.parametrize("torn", [b'{"type":"session","cl', b'{"type":"session","cl\n'])
-def test_a_torn_header_costs_no_record(project: Project, torn: bytes) -> None:
-    log(project).parent.mkdir(parents=True)
-    log(project).write_bytes(torn)
-    assert wrote(project, o.ASKED) == 0
-    assert wrote(project, o.ASKED, o.SAID) == 0
-    assert [event.text for event in open_transcript(log(project)).events()] == ["please build it", "Step 1"]
-    assert log(project).read_bytes().startswith(torn)
-    assert log(project).read_text().count('"log":2') == 1
-
-
 def test_a_log_that_is_deleted_through_its_process_is_not_written_again(project: Project) -> None:
     first, head, asked, said = lines(project, o.ASKED, o.SAID)
     gone = json.dumps({"session": o.SESSION, "deleted": True}).encode()
     assert session_log.run([first, head, asked, gone, said, head, gone], print) == 0
     assert not log(project).exists()
-
-
-def test_a_log_that_is_deleted_meanwhile_begins_anew(project: Project) -> None:
-    def sent() -> Iterator[bytes]:
-        first, head, asked, said = lines(project, o.ASKED, o.SAID)
-        yield from (first, head, asked)
-        log(project).unlink()
-        yield said
-
-    assert session_log.run(sent(), print) == 0
-    assert [event.text for event in open_transcript(log(project)).events()] == ["Step 1"]
-
-
-def test_a_log_of_a_version_that_did_not_redact_is_replaced(project: Project) -> None:
-    o.write(log(project), {**o.ASKED, "text": TOKEN})
-    log(project).write_text(log(project).read_text().replace('"log": 2', '"log": 1'))
-    assert TOKEN in log(project).read_text()
-    assert wrote(project, *LEAKING) == 0
-    assert TOKEN not in log(project).read_text()
-    assert len(list(open_transcript(log(project)).events())) == 6
 
 
 def test_where_a_pattern_of_the_user_cannot_run_nothing_is_written_and_the_error_is_logged(project: Project) -> None:
@@ -197,12 +146,6 @@ def test_where_a_pattern_of_the_user_cannot_run_nothing_is_written_and_the_error
     assert wrote(Project(project.root), o.ASKED) == 1
     assert not log(project).exists()
     assert "redact_patterns" in error_log.log(project).read_text()
-
-
-def test_where_nobody_has_opted_in_nothing_is_written(project: Project) -> None:
-    project.owner.update(hooks=False)
-    assert wrote(Project(project.root), o.ASKED) == 1
-    assert not log(project).exists()
 
 
 @pytest.mark.parametrize("session", ["../../x", "a/b", "", "x" * 65, 7, None])
@@ -220,14 +163,6 @@ def test_a_link_in_the_place_of_a_log_is_not_written_through(project: Project) -
     log(project).symlink_to(other)
     assert wrote(project, o.ASKED) == 1
     assert other.read_text() == "mine\n"
-
-
-def test_lines_that_are_no_records_are_passed_over(project: Project) -> None:
-    deep = b'{"session":"' + o.SESSION.encode() + b'","record":' + b'{"a":' * 5_000 + b"1" + b"}" * 5_001 + b"\n"
-    sent = lines(project, o.ASKED)
-    odd = [b"\n", b"\xff\xfe\n", b"[1]\n", b'{"sync":"x"}\n', b'{"record":[]}\n', deep, deep[:40]]
-    assert session_log.run([*sent, *odd], print) == 0
-    assert len(log(project).read_text().splitlines()) == 2
 
 
 def test_a_log_that_is_full_takes_no_more_and_that_is_told_once(
@@ -277,23 +212,6 @@ def test_a_text_that_is_forgotten_is_masked_in_the_log_and_no_place_in_it_moves(
     stand = offsets.ingest_offset(noted, "tide", o.SESSION)
     assert offsets.is_unchanged(stand, open_transcript(log(noted)))
     assert not forget("tide", text=WORDS, root=noted.root).touched
-
-
-@pytest.mark.ci
-def test_what_was_ingested_before_a_forget_is_not_ingested_again(noted: Project) -> None:
-    forget("tide", text=WORDS, root=noted.root)
-    wrote(noted, {**o.ASKED, "id": "prt_8", "text": "And the lamp?"})
-    ralf.checkpoint("tide", log(noted), root=noted.root)
-    assert [one.lines for one in ralf.get_context("tide", root=noted.root).checkpoints] == ["2-6", "7-7"]
-
-
-def test_of_a_checkpoint_that_is_forgotten_the_log_keeps_no_word(noted: Project) -> None:
-    wrote(noted, {**o.ASKED, "id": "prt_8", "text": "And the lamp?"})
-    done = forget("tide", "cp-1", root=noted.root)
-    assert str(log(noted)) in done.files
-    source = open_transcript(log(noted))
-    assert [(event.kind, event.text) for event in source.events() if event.text] == [("user", "And the lamp?")]
-    assert source.skipped["forgotten"] == 3
 
 
 def test_of_a_route_that_is_forgotten_the_log_keeps_no_word(noted: Project) -> None:

@@ -180,27 +180,6 @@ def test_no_page_has_a_finding_of_axe_is_wider_than_its_window_or_breaks_a_word(
         pytest.skip("RALF_TEST_AXE does not name axe.min.js: only the width and the words were looked at")
 
 
-def test_no_part_of_a_page_moves_while_it_loads(browser: Browser, page: Any) -> None:
-    page.add_init_script(
-        "window.moved = 0; new PerformanceObserver(list => { for (const one of list.getEntries())"
-        " window.moved += one.value; }).observe({type: 'layout-shift', buffered: true});"
-    )
-    for path in ("/", "/routes", f"/routes/{ROUTE}", "/tasks"):
-        page.goto(browser.origin + path)
-        page.wait_for_timeout(400)
-        assert page.evaluate("window.moved") < 0.01, path
-
-
-def test_the_slider_shows_what_falls_out_while_it_moves(browser: Browser, page: Any) -> None:
-    page.goto(f"{browser.origin}/routes/{ROUTE}")
-    page.locator("#budget").focus()
-    for _ in range(6):
-        page.keyboard.press("ArrowLeft")
-    wait_for(page, "document.querySelector('#brief h2').textContent.includes('1,000')")
-    assert "fall out" in page.locator("#brief .falls").inner_text()
-    assert page.url.endswith("?budget=1000")
-
-
 def test_without_a_script_the_slider_is_a_form_and_every_page_can_be_read(browser: Browser) -> None:
     page = browser.page(java_script_enabled=False)
     page.goto(f"{browser.origin}/routes/{ROUTE}")
@@ -236,26 +215,6 @@ def test_an_open_page_shows_a_new_decision_by_itself_but_not_while_somebody_writ
     ralf.record_decision("storage", "Vacuum it on Mondays, too", origin="user", root=project.root)
     wait_for(page, "document.querySelector('#live').classList.contains('new')")
     assert page.locator("#decision").input_value() == "Half a thou"
-
-
-def test_a_page_that_nobody_sees_holds_no_connection_and_catches_up_when_it_is_seen_again(
-    browser: Browser, page: Any, project: Project
-) -> None:
-    def show(state: str) -> None:
-        page.evaluate(
-            "state => { Object.defineProperty(document, 'visibilityState', {value: state, configurable: true});"
-            " document.dispatchEvent(new Event('visibilitychange')); }",
-            state,
-        )
-
-    page.goto(f"{browser.origin}/routes/archive")
-    page.wait_for_timeout(2_500)
-    show("hidden")
-    ralf.record_decision("archive", "Zip what is older", origin="user", root=project.root)
-    page.wait_for_timeout(3_000)
-    assert "Zip what is older" not in page.locator("#decisions").inner_text()
-    show("visible")
-    wait_for(page, "document.querySelector('#decisions').textContent.includes('Zip what is older')")
 
 
 def test_a_decision_is_recorded_in_the_browser(browser: Browser, page: Any, project: Project) -> None:

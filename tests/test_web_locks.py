@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,7 +22,6 @@ import storekit
 import webkit
 from examples import examples
 from ralf.project import Project
-from ralf.tasks import claims
 from ralf_integrations.web import live, sessions
 from webkit import PATHS, ROUTE, Client, served
 
@@ -121,42 +119,6 @@ with open_route(project, {ROUTE!r}), locks.locked(project.folder / "locks" / "ta
             assert client.get(path).status == 200, path
         assert time.monotonic() - began < storekit.AT_ONCE
         holder.stdin.close()
-
-
-@pytest.mark.ci
-def test_writers_do_not_wait_for_pages_that_are_read_all_the_time(project: Project) -> None:
-    ended = threading.Event()
-
-    def read(client: Client) -> None:
-        while not ended.is_set():
-            for path in (f"/routes/{ROUTE}", "/tasks", "/search?q=cursor", "/memory"):
-                client.get(path)
-
-    with served(project) as (_, client):
-        readers = [
-            threading.Thread(target=read, args=(Client(client.port, client.cookie, client.home),)) for _ in range(3)
-        ]
-        for reader in readers:
-            reader.start()
-        try:
-            for number in range(8):
-                began = time.monotonic()
-                ralf.record_decision(ROUTE, f"Choice {number} of the writer", root=project.root)
-                claims.progress(f"step {number}", task="TASK-delta", lease=_lease(project), root=project.root)
-                assert time.monotonic() - began < storekit.AT_ONCE
-        finally:
-            ended.set()
-            for reader in readers:
-                reader.join()
-        assert "Choice 7 of the writer" in client.get(f"/routes/{ROUTE}").text
-
-
-def _lease(project: Project) -> str:
-    from ralf.tasks import store
-
-    claim = store.get("TASK-delta", root=project.root).claim
-    assert claim is not None
-    return claim.lease("TASK-delta")
 
 
 @pytest.mark.release(seconds=25)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from ralf.errors import Busy, Conflict, UnknownToken, UsageError
+from ralf.errors import Busy, Conflict, UsageError
 from ralf.project import Project
 from ralf.redact import redactor_for
 from ralf.storage.journal import MALFORMED, Entry, Token
@@ -131,15 +131,11 @@ def forward(project: Project, name: str, session: str) -> int:
 def _delivered(project: Project, session: str, chosen: Callable[[Sequence[Notice]], list[Notice]]) -> list[Notice]:
     """The notices that are chosen of those that wait, when a record says that they are delivered."""
     for _ in range(_MOST_TRIES):
-        head = project.store.head(stream_of(session))
-        if head is None or _is_empty(project, session, head):
-            return []
-        entries = list(project.store.read(stream_of(session)))
-        all_ = _waiting(entries)
-        found = chosen(all_)
+        entries = _entries(project, session)
+        found = chosen(_waiting(entries))
         if not found:
             return []
-        record = {"delivered": [notice.id for notice in found], "left": len(all_) - len(found)}
+        record = {"delivered": [notice.id for notice in found]}
         try:
             _append(project, session, "delivered", record, f"delivered-{uuid.uuid4().hex}", entries[-1].token)
         except Conflict:
@@ -150,10 +146,7 @@ def _delivered(project: Project, session: str, chosen: Callable[[Sequence[Notice
 
 def waiting(project: Project, session: str) -> list[Notice]:
     """The notices that wait for a session, oldest first; they go on waiting. DamagedJournal, OSError."""
-    head = project.store.head(stream_of(session))
-    if head is None or _is_empty(project, session, head):
-        return []
-    return _waiting(project.store.read(stream_of(session)))
+    return _waiting(_entries(project, session))
 
 
 def rendered(notices: Sequence[Notice]) -> str:
@@ -196,14 +189,10 @@ def _waiting(entries: Iterable[Entry]) -> list[Notice]:
     return list(notices.values())
 
 
-def _is_empty(project: Project, session: str, head: Token) -> bool:
-    """Whether the newest record says that nothing waits any more, so that no other has to be read."""
-    try:
-        entry = project.store.entry(stream_of(session), head)
-        record = json.loads(entry.record)
-        return bool(record["kind"] == "delivered" and record["left"] == 0)
-    except (UnknownToken, *MALFORMED):
-        return False
+def _entries(project: Project, session: str) -> list[Entry]:
+    """The records of a session's inbox; none are there, and nothing is made, where nobody has written to it."""
+    stream = stream_of(session)
+    return list(project.store.read(stream)) if project.store.head(stream) is not None else []
 
 
 def _records(entries: Iterable[Entry]) -> Iterator[tuple[str, Mapping[str, Any]]]:

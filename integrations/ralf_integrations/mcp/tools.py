@@ -176,10 +176,6 @@ class Tools:
         found = ralf.list_routes(root=self._root)
         return answers.within_budget(lambda text_tokens: _listed(found, choice, text_tokens), max_tokens)
 
-    def names(self) -> list[str]:
-        """The names of all routes."""
-        return routing.names_of(self._project)
-
     def use(self, route: str, *, is_new: bool = False) -> Used:
         """Set the route of this session; of one that its client does not name, for this server alone."""
         project = self._project
@@ -192,15 +188,6 @@ class Tools:
             self._used = name
         new = "" if found else ": nothing is kept of it yet"
         return Used(found is not None, noted(f"{name} is the route of this session{new}"))
-
-    def resume(self, route: str | None = None, max_tokens: int = DEFAULT_TOKENS) -> str:
-        """What a fresh agent is told to go on with a route."""
-        found = self.context(route, max_tokens, section="brief")
-        return (
-            "Carry on with the route whose notes stand below. Read the files that they name again before you change"
-            " them. For more, call get_context or search; for a choice that you make, call record_decision."
-            f"\n\n{found.text}"
-        )
 
     # ---- what was learned across tasks ----
 

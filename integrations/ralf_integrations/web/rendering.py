@@ -17,7 +17,7 @@ from markupsafe import Markup, escape
 
 from ralf import __version__
 from ralf.text.cleaning import clean, trimmed
-from ralf_integrations.web import actions, charts
+from ralf_integrations.web import actions
 
 HERE = Path(__file__).parent
 
@@ -42,7 +42,7 @@ def environment() -> Environment:
     )
     made.filters.update(when=when, ago=ago, count=count, minutes=minutes, share=share, url=url, brief=brief, size=size)
     made.filters.update(markdown=markdown, mark=actions.mark, soft=soft)
-    made.globals.update(charts=charts, version=__version__)
+    made.globals.update(version=__version__)
     return made
 
 

@@ -1,4 +1,4 @@
-"""What the page of sessions shows: each with its state, its window over time, its checkpoints, and what it was handed.
+"""What the page of sessions shows: each with its state, its window, and what it was handed.
 
 A look at all sessions reads the ends of their logs. It is taken by one thread and kept: pages show the newest look, and
 say when it was taken.
@@ -6,15 +6,16 @@ say when it was taken.
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 from ralf.errors import NotFound, RalfError
-from ralf.route.load import load_state
-from ralf.storage.journal import stream_of
 from ralf.transcripts.events import Position
 from ralf_integrations.health import tail
 from ralf_integrations.health.look import look
@@ -23,12 +24,10 @@ from ralf_integrations.health.tail import Tail, seconds
 from ralf_integrations.hooks import receipts, session_registry
 from ralf_integrations.hooks.receipts import Arrival
 from ralf_integrations.hooks.session_registry import KnownSession
-from ralf_integrations.loop import state as loops
+from ralf_integrations.loop import limits, state as loops
 from ralf_integrations.loop.limits import Limit
 from ralf_integrations.loop.state import LoopState
-from ralf_integrations.web import timeline
 from ralf_integrations.web.reading import Kept, Reader, ViewedProject, stamp_of
-from ralf_integrations.web.timeline import Timeline
 
 FRESH = 5.0
 """Seconds for which a look is shown without another."""
@@ -40,6 +39,8 @@ _STANDS = 30.0  # seconds for which a look stands where nothing has changed: sil
 
 _MOST_LOGS = 256
 
+_LAST = 64 << 10  # bytes of a log in which its last record is looked for
+
 
 @dataclass(frozen=True, slots=True)
 class Seen:
@@ -47,13 +48,10 @@ class Seen:
 
     state        as in `rules.Session`, or parked: its client's usage limit was reached
     parked_until seconds since 1970, 0 where nobody knows; `parked`, the client's words
-    checkpoints  seconds since 1970, each with its label
     """
 
     session: Session
     state: str
-    timeline: Timeline
-    checkpoints: tuple[tuple[float, str], ...] = ()
     parked: str = ""
     parked_until: float = 0.0
 
@@ -98,9 +96,8 @@ class Sessions:
         self._looked_at = ""
         self._checked = 0.0
         self._tails: dict[str, tuple[tuple[int, ...], str, Position, Tail]] = {}
-        self._logs: dict[str, tuple[tuple[int, ...], Timeline, Limit | None]] = {}
+        self._limits: dict[str, tuple[tuple[int, ...], Limit | None]] = {}
         self._arrivals: Kept[list[Arrival]] = Kept(_MOST_LOGS)
-        self._checkpoints: Kept[tuple[tuple[str, float, str], ...]] = Kept(_MOST_LOGS)
 
     def newest(self) -> Look:
         """A look that is as good as new."""
@@ -157,7 +154,7 @@ class Sessions:
         """
         try:
             project = self._reader.project()
-            logs = {Path(path) for path in self._logs}
+            logs = {Path(path) for path in self._limits}
             files = [*session_registry.folder(project).glob("*.json"), *logs, *{path.parent for path in logs}]
             streams = [sorted(project.store.written(folder).items()) for folder in ("routes", "inbox", "signals")]
             loop = stamp_of(loops.folder(project) / "state.json")
@@ -174,40 +171,28 @@ class Sessions:
             return Look(now, self._look.sessions, self._look.loop, str(error))
         kept = {one.session.transcript for one in seen}
         self._tails = {path: known for path, known in self._tails.items() if path in kept}  # no others are shown
-        self._logs = {path: known for path, known in self._logs.items() if path in kept}
+        self._limits = {path: known for path, known in self._limits.items() if path in kept}
         seen.sort(key=lambda one: (ORDER.index(one.state), not one.session.warnings))
         return Look(now, tuple(seen), loop)
 
     def _sessions(self, *, everything: bool = False) -> list[Seen]:
         project = self._reader.project()
         found = look(root=project, everything=everything, read_tail=self._read_tail).sessions
-        labels = {route: self._checkpoints_of(project, route) for route in {one.route for one in found}}
-        return [self._seen(one, labels[one.route]) for one in found]
+        return [self._seen(one) for one in found]
 
-    def _checkpoints_of(self, project: ViewedProject, route: str) -> tuple[tuple[str, float, str], ...]:
-        """Of each checkpoint of a route the session, the time, and its label; read again when it has a new record."""
-        try:
-            stamp = project.store.head(stream_of(route)) if route else None
-        except (RalfError, OSError):
-            return ()
-        return self._checkpoints.get(route, stamp, lambda: _checkpoints(project, route)) if stamp is not None else ()
-
-    def _seen(self, session: Session, checkpoints: tuple[tuple[str, float, str], ...]) -> Seen:
-        line, limit = self._read_log(session.transcript) if session.transcript else (Timeline(), None)
-        made = tuple((when, label) for name, when, label in checkpoints if name == session.session)
+    def _seen(self, session: Session) -> Seen:
+        limit = self._limit_of(session.transcript) if session.transcript else None
         is_parked = limit is not None and not 0 < limit.until < time.time()
         if limit is not None and is_parked and session.state not in ("ended", "killed"):
-            return Seen(session, "parked", line, made, limit.said, limit.until)
-        return Seen(session, session.state, line, made)
+            return Seen(session, "parked", limit.said, limit.until)
+        return Seen(session, session.state)
 
-    def _read_log(self, path: str) -> tuple[Timeline, Limit | None]:
-        """A session's window over time, and the limit at which it stopped; a log that has not changed stays closed."""
-        stamp, known = stamp_of(path), self._logs.get(path)
+    def _limit_of(self, path: str) -> Limit | None:
+        """The limit at which a session stopped; a log that has not changed stays closed."""
+        stamp, known = stamp_of(path), self._limits.get(path)
         if known is None or known[0] != stamp:
-            before = known[1] if known is not None else None
-            known = stamp, timeline.read(Path(path), before), timeline.limit_of(Path(path))
-            self._logs[path] = known
-        return known[1:]
+            known = self._limits[path] = stamp, limit_of(Path(path))
+        return known[1]
 
     def _read_tail(self, path: Path, taken: Callable[[str], Position]) -> Tail:
         """As `tail.read`; a log that has not changed, of which no more was taken, is not read again."""
@@ -235,11 +220,31 @@ def _handed_at(arrival: Arrival) -> float:
 _MOST_RECEIPTS = 12  # sessions of a route whose receipts are looked for
 
 
-def _checkpoints(project: ViewedProject, route: str) -> tuple[tuple[str, float, str], ...]:
+def limit_of(path: Path) -> limits.Limit | None:
+    """The usage limit at which a session stopped, by the last record of its log; None where that is another."""
     try:
-        state = load_state(project, route)
-    except (RalfError, OSError):
-        return ()
-    entries = state.context.checkpoint_history if state is not None else ()
-    times = ((one.session, seconds(one.timestamp), one.checkpoint_id) for one in entries)
-    return tuple((session, when, label) for session, when, label in times if when is not None)
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - _LAST))
+            lines = file.read(_LAST).splitlines()
+    except OSError:
+        return None
+    for line in reversed(lines):
+        with suppress(ValueError, RecursionError):
+            record: Any = json.loads(line)
+            if isinstance(record, dict):
+                found, is_last = _limit_in(record)
+                if found is not None or is_last:
+                    return found
+    return None
+
+
+def _limit_in(record: Mapping[str, Any]) -> tuple[limits.Limit | None, bool]:
+    """The limit that a record tells, and whether it is one in which somebody speaks."""
+    if record.get("type") in ("user", "assistant"):
+        return limits.of_claude_record(record), True
+    payload = record.get("payload")
+    if not isinstance(payload, dict):
+        return None, False
+    if payload.get("type") == "error":
+        return limits.of_codex_error(payload, limits.time_of(record.get("timestamp"))), True
+    return None, payload.get("type") == "message"
