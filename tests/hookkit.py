@@ -26,7 +26,7 @@ from ralf import environment
 from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf_integrations.client import CLIENTS
-from ralf_integrations.hooks import checkpoints, entry, instant
+from ralf_integrations.hooks import entry, instant, session_registry
 from ralf_integrations.hooks.messages import Payload, parse
 from ralf_integrations.hooks.session import Session
 
@@ -182,7 +182,7 @@ class Rig:
         wait(lambda: not self.workers() and self._is_unlocked(), seconds)
 
     def _is_unlocked(self) -> bool:
-        for path in checkpoints.lock(self.project, "default").parent.glob("*.lock"):
+        for path in session_registry.checkpoint_lock(self.project, "").parent.glob("*.lock"):
             with path.open("rb") as file:
                 try:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +26,7 @@ from ralf_integrations.health import tail
 from ralf_integrations.health.look import Health, look, nudge
 from ralf_integrations.health.rules import Session
 from ralf_integrations.hooks import session_registry
-from ralf_integrations.hooks.session_registry import Handed, KnownSession
+from ralf_integrations.hooks.session_registry import KnownSession
 from storekit import Cli
 
 NOW = 1_772_355_600.0  # 2026-03-01T09:00:00Z
@@ -312,20 +310,6 @@ def test_a_session_that_crosses_the_mark_is_told_once_until_it_crosses_it_again(
     log.says(-3, 160_000)
     assert nudge(here, now(here)) == ["s-1"]
     assert len(said(here)) == 3
-
-
-@pytest.mark.parametrize("arrived", [True, False])
-def test_what_its_own_hooks_have_said_counts_where_it_was_delivered(here: Project, arrived: bool) -> None:
-    text = "Notes of ralf: this window is 72 % full."
-    log = log_of(here, "s-1").says(-9, 144_000)
-    size = log.path.stat().st_size
-    one = session_registry.load(here, "s-1")
-    handed = Handed("PostToolBatch", "pressure", hashlib.sha256(text.encode()).hexdigest(), len(text), text[:40], size)
-    session_registry.save(here, replace(one, told=70, told_at=size).with_handed(handed))
-    if arrived:
-        log.is_handed(-8.5, text)
-    log.says(-8, 150_000)
-    assert nudge(here, now(here)) == ([] if arrived else ["s-1"])
 
 
 # ---- the commands ----

@@ -128,7 +128,7 @@ def _beyond(rig: Rig) -> Path:
     rig.grow(2_000)
     rig.hook()
     words = session_registry.load(rig.project, rig.session).hint.split()
-    while rig.transcript.stat().st_size < int(words[6]) + instant._reach(int(words[10]), int(words[10])):
+    while rig.transcript.stat().st_size < int(words[6]) + int(instant.BYTES * int(words[10])):
         rig.grow(4_000)
     return session_registry.path_of(rig.project, rig.session)
 

@@ -30,7 +30,7 @@ from ralf_integrations import inbox
 from ralf_integrations.health import rules, tail
 from ralf_integrations.health.rules import Session
 from ralf_integrations.health.tail import Tail, seconds
-from ralf_integrations.hooks import handover, receipts, session_registry, usage
+from ralf_integrations.hooks import handover, session_registry, usage
 from ralf_integrations.hooks.session_registry import KnownSession
 
 RECENT = 24 * 3_600
@@ -326,7 +326,7 @@ def _nudged(project: Project, session: Session, percent: float, mark: int) -> bo
         known = session_registry.load(project, session.session)
         is_emptied = percent < mark - usage.REARM or session.compaction > known.told_at
         told, told_at = 0 if is_emptied else known.told, known.told_at
-        is_asked = percent >= mark and not (told and _has_arrived(known))
+        is_asked = percent >= mark and not told
         path = known.transcript or session.transcript
         if is_asked:
             text = config.typed(handover.full(session.route, percent), project.command)
@@ -335,11 +335,3 @@ def _nudged(project: Project, session: Session, percent: float, mark: int) -> bo
         if (told, told_at) != (known.told, known.told_at):
             session_registry.save(project, replace(known, transcript=path, told=told, told_at=told_at))
         return is_asked
-
-
-def _has_arrived(known: KnownSession) -> bool:
-    """Whether what the session's own hooks asked last is in its client's log, as far as anybody can tell: a hook that
-    was killed, or whose answer the client refused, has asked nobody.
-    """
-    asked = [one for one in receipts.arrivals(known) if one.handed.what == "pressure"]
-    return not asked or asked[-1].handed.at < known.told_at or asked[-1].arrived is not False

@@ -71,13 +71,6 @@ def _checkpointed(project: Project, route: str, source: Path | Transcript, reaso
     return bool(checkpoint(route, source, root=project.root, reason=reason, **how).checkpoints)
 
 
-def lock(project: Project, session: str) -> Path:
-    """Returns the lock that a hook's checkpoint of a session holds, whichever route it is of: so nothing of its log is
-    recorded twice.
-    """
-    return project.folder / "locks" / "hooks" / f"{cleaning.slug(session)}.lock"
-
-
 # ---- a process of its own ----
 
 
@@ -167,7 +160,7 @@ def work(project: Project, route: str, session: str, client: str, transcript: Pa
 
     One process at a time works on a session; the second one looks again at what the first one left.
     """
-    place, patience = lock(project, session or route), 0.0 if why == "due" else _PATIENCE
+    place, patience = session_registry.checkpoint_lock(project, session or route), 0.0 if why == "due" else _PATIENCE
     try:
         with locks.locked(place, f"{route}: its checkpoint", patience):
             if why == "due":
@@ -217,7 +210,7 @@ def _make_due(project: Project, route: str, session: str, client: str, transcrip
 
 def _is_taken(project: Project, session: str) -> bool:
     try:
-        with locks.locked(lock(project, session), session, 0):
+        with locks.locked(session_registry.checkpoint_lock(project, session), session, 0):
             return False
     except Busy:
         return True

@@ -40,9 +40,6 @@ STATES, VERSION, WIDTH = "/hooks/", b"4", 240  # as in `session_registry`, `usag
 LEASES = b"/leases/"  # in the cache, a file for each claim that lasts: `ralf.tasks` has the same
 _MOST_INPUT = 256 << 20  # bytes; a payload that is longer is none
 _MOST_STATE = 1 << 20
-TAIL = 16384
-"""Bytes at the transcript's end, at least, in which the client's own figure of its window is looked for."""
-_MOST_TAIL = 1 << 20
 _MOST_GROWN = 1 << 20  # bytes: a look is no slower for more
 FEWEST = 4096
 """Bytes by which a transcript grows at least between two looks."""
@@ -220,7 +217,7 @@ def _foretold(
 ) -> bool:
     """Whether a session's hint still holds, and says that nothing is to be done."""
     switch, version, *words = known["hint"].encode().split()
-    was, chosen, inbox, inode, looked, low, mark, _, left, _, filled, _ = map(int, words)
+    was, chosen, inbox, inode, looked = map(int, words[:5])
     if version != VERSION or was != config:
         return False
     if switch == b"off":
@@ -242,51 +239,34 @@ def _foretold(
         return looked == 0
     if found.st_ino != inode or found.st_size < looked:
         return False
-    if found.st_size >= looked + _reach(left, mark - filled if filled else left):
-        return _has_left(words, path, found.st_size, state)
-    if found.st_size == looked:
-        return True
-    return _is_between(low, _filled(path, looked, found.st_size), mark)
+    return found.st_size == looked or _goes_on(words, path, found.st_size, state)
 
 
-def _reach(left: int, to_mark: int) -> int:
-    """Bytes by which a transcript may grow: its text has no more tokens, or nobody looks that often."""
-    return max(FEWEST, int(BYTES * min(left, to_mark)))
-
-
-def _is_between(low: int, filled: int, mark: int) -> bool:
-    """Whether a window of so many tokens, 0 for an unknown number, is at no mark."""
-    return not filled or (low <= filled and (filled < mark or not mark))
-
-
-def _has_left(words: "list[bytes]", path: str, end: int, state: str) -> bool:
-    """Whether nothing is due behind the place up to which a hint holds: the tokens of the new lines are estimated, and
-    it is written forward. `usage.hint` says what stands in it.
+def _goes_on(words: "list[bytes]", path: str, end: int, state: str) -> bool:
+    """Whether nothing is due though the transcript has grown. Where its text may have all the tokens that are left,
+    they are estimated, and the hint is written forward. `usage.hint` says what stands in it.
     """
     looked, low, mark, factor, left, counts, filled, window = map(int, words[4:])
-    data = _grown(path, looked, end) if counts else b""
-    sizes = {_number(data, one) for one in _places(data, b'"model_context_window"')}
-    if not data or any(word in data for word in _ONLY_A_LOOK) or sizes - {window}:
+    if end - looked > _MOST_GROWN:
         return False
+    data = _part(path, max(0, looked - 1), end)
     figures = _places(data, _FIGURES[0])  # in a text its quotes are escaped
     fills = [_figure(data, one) for one in figures if b"total_token_usage" not in data[max(0, one - 24) : one]]
-    if not all(_is_between(low, figure, mark) for figure in fills):
+    if any(figure and (figure < low or 0 < mark <= figure) for figure in fills) or b"<state_snapshot>" in data:
         return False
-    left -= -(-_growth().grown(data, _parsed) * factor // 1000)
+    if end < looked + max(FEWEST, int(BYTES * min(left, mark - filled if filled else left))):
+        return True
+    sizes = {_number(data, one) for one in _places(data, b'"model_context_window"')}
+    is_whole = looked > 0 and data[:1] == b"\n" == data[-1:]
+    if not counts or not is_whole or any(word in data for word in _ONLY_A_LOOK) or sizes - {window}:
+        return False
+    left -= -(-_growth().grown(data[1:], _parsed) * factor // 1000)
     if left <= 0:
         return False
     filled = fills[-1] if filled and fills else filled
     words[4], words[8], words[10] = b"%d" % end, b"%d" % left, b"%d" % filled
     _rewrite(state, b"on %s %s" % (VERSION, b" ".join(words)))
     return True
-
-
-def _grown(path: str, begin: int, end: int) -> bytes:
-    """The whole lines between two places of a transcript; nothing where they are too many, or not whole."""
-    if not 0 < begin < end or end - begin > _MOST_GROWN:
-        return b""
-    data = _part(path, begin - 1, end)
-    return data[1:] if data[:1] == b"\n" == data[-1:] else b""
 
 
 def _part(path: str, begin: int, end: int) -> bytes:
@@ -334,18 +314,6 @@ def _rewrite(path: str, hint: bytes) -> None:
         pass  # the next call counts again, or looks
     finally:
         posix.close(descriptor)
-
-
-def _filled(path: str, looked: int, end: int) -> int:
-    """Tokens in the client's window by the last figures in what the transcript has grown by, 0 where none stand there:
-    what tools printed may take any room behind them. -1 where a window was compacted that no hook tells of.
-    """
-    begin = max(0, min(looked, end - TAIL))
-    tail = _part(path, max(begin, end - _MOST_TAIL), end)
-    place = tail.rfind(_FIGURES[0])
-    if place < 0:
-        return -1 if b"<state_snapshot>" in tail else 0
-    return _figure(tail, place)
 
 
 def _figure(data: bytes, place: int) -> int:

@@ -147,28 +147,23 @@ def takes_notice(payload: Payload) -> bool:
 def written(answer: Answer, payload: Payload) -> str:
     """The standard output that says an answer to a client, "" for nothing to say."""
     if answer.steering and payload.sender.takes_steering and payload.event == "before-compaction":
-        return fitted(answer.steering, "")  # plain text there; JSON would be steering, too
+        return fitted(answer.steering)  # plain text there; JSON would be steering, too
     tree: dict[str, object] = {}
     if answer.notice and payload.hook.notice:
         tree["systemMessage"] = trimmed(one_line(clean(answer.notice)), _LONGEST_NOTICE)
     if answer.context and takes_context(payload):
-        context = fitted(answer.context, "")
-        tree["hookSpecificOutput"] = {"hookEventName": payload.name, "additionalContext": context}
+        tree["hookSpecificOutput"] = {"hookEventName": payload.name, "additionalContext": fitted(answer.context)}
     return json.dumps(tree, ensure_ascii=True) if tree else ""
 
 
-def fitted(text: str, ending: str) -> str:
-    """`text` within LIMIT characters: cut at the end of a line, with `ending` behind it, which says where the rest is.
-
-    Characters as JavaScript counts them: one outside the basic plane is two.
-    """
+def fitted(text: str) -> str:
+    """`text` within LIMIT characters: cut at the end of a line."""
     if length(text) <= LIMIT:
         return text
-    room = LIMIT - length(ending) - 1
-    kept = text.encode("utf-16-le", "surrogatepass")[: 2 * room].decode("utf-16-le", "ignore")
-    return f"{kept[: kept.rfind(chr(10)) + 1] or kept}{ending}"
+    kept = text.encode("utf-16-le", "surrogatepass")[: 2 * LIMIT].decode("utf-16-le", "ignore")
+    return kept[: kept.rfind("\n") + 1] or kept
 
 
 def length(text: str) -> int:
-    """Characters as JavaScript counts them."""
+    """Characters as JavaScript counts them: one outside the basic plane is two."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2

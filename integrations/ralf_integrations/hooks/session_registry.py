@@ -153,11 +153,19 @@ def last_called(project: Project) -> float:
 
 
 def sweep(project: Project) -> None:
-    """Forget sessions of which no hook has called for long."""
-    with suppress(OSError):
-        for path in folder(project).iterdir():
-            if time.time() - _time(path) > _DAYS * 86_400:
-                path.unlink()
+    """Forget sessions of which no hook has called for long, and the locks of their checkpoints."""
+    for place in (folder(project), checkpoint_lock(project, "").parent):
+        with suppress(OSError):
+            for path in place.iterdir():
+                if time.time() - _time(path) > _DAYS * 86_400:
+                    path.unlink()
+
+
+def checkpoint_lock(project: Project, session: str) -> Path:
+    """Returns the lock that a hook's checkpoint of a session holds, whichever route it is of: so nothing of its log is
+    recorded twice.
+    """
+    return project.folder / "locks" / "hooks" / f"{cleaning.slug(session)}.lock"
 
 
 def worked_in(project: Project, route: str, run: str) -> bool:
