@@ -91,12 +91,8 @@ _OF_A_CALL = ("tool", "call_id", "input", "text", "timestamp", "cwd")
 
 def pending_tree(event: Event) -> dict[str, Any]:
     """A call that has no result yet, for `IngestOffset.pending`."""
-    found = {key: getattr(event, key) for key in _OF_A_CALL}
-    places = (("start", event.start), ("end", event.end))
-    return found | {
-        "input": dict(event.input),
-        **{end: {"byte": place.byte, "line": place.line} for end, place in places},
-    }
+    places = {name: {"byte": at.byte, "line": at.line} for name, at in (("start", event.start), ("end", event.end))}
+    return {key: getattr(event, key) for key in _OF_A_CALL} | {"input": dict(event.input)} | places
 
 
 def pending_event(tree: Mapping[str, Any]) -> Event:
