@@ -70,7 +70,6 @@ class Client:
     local          the settings of this checkout alone, from the project's root
     shared         the settings that a repository shares, from the project's root
     hooks          its events, by its names of them
-    environment    the variable that tells its processes
     then           what the person has to do before the hooks run
     module         the JavaScript module of this package that is its plugin and calls the hooks; "" for a client
                    whose settings name them. `local` and `shared` are then where the plugin lies
@@ -97,7 +96,6 @@ class Client:
     local: str
     shared: str
     hooks: Mapping[str, Hook]
-    environment: str
     then: tuple[str, ...]
     module: str = ""
     takes_argv: bool = False
@@ -197,7 +195,6 @@ CLAUDE_CODE = Client(
         "SessionEnd": Hook("session-end", 5, notice=True),  # its own limit is 1.5: what takes longer is detached
         "TaskCompleted": Hook("task-completed"),
     },
-    environment="CLAUDECODE",
     then=("a session that is open goes on without them: start a new one",),
     takes_argv=True,
     takes_steering=True,
@@ -227,7 +224,6 @@ CODEX = Client(
         "Stop": Hook("stopped", notice=True),
         "SessionEnd": Hook("session-end", 3),  # it takes no more, and complains of each session
     },
-    environment="CODEX_HOME",
     then=(
         "Codex reads a project's hooks once you trust the project: say so when it asks, or run: codex exec --trust",
         "and runs each once you have looked at it: type /hooks in Codex, and trust those of ralf",
@@ -252,7 +248,6 @@ GEMINI = Client(
         "AfterAgent": Hook("stopped", notice=True),
         "SessionEnd": Hook("session-end", 5),
     },
-    environment="GEMINI_PROJECT_DIR",
     then=("Gemini CLI reads a project's settings once you trust its folder",),
     milliseconds=True,
     marks_injected=True,
@@ -276,7 +271,6 @@ OPENCODE = Client(
         "session.idle": Hook("stopped"),
         "dispose": Hook("session-end"),
     },
-    environment="OPENCODE_PID",
     then=("a session that is open goes on without the plugin: start opencode anew",),
     module="opencode.js",
     takes_steering=True,

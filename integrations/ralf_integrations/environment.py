@@ -47,11 +47,6 @@ def opencode_process() -> int:
     return _number("OPENCODE_PID")
 
 
-def is_set(variable: str) -> bool:
-    """Whether a variable has a value."""
-    return bool(os.environ.get(variable))
-
-
 def blackbox5_root() -> Path | None:
     """The tree that `BLACKBOX5_HOME` or `BB5_HOME` names, else `~/.blackbox5`; None for a user without a home."""
     try:
