@@ -119,23 +119,6 @@ def test_the_installed_hook_is_called_in_a_project_of_its_own(project: Project, 
     assert not session_registry.folder(project).exists()
 
 
-def test_a_python_that_is_gone_is_a_problem(project: Project) -> None:
-    path = install(project)
-    path.write_text(path.read_text().replace(json.dumps(sys.executable), '"/opt/gone/bin/python"'))
-    (check,) = problems(project)
-    assert "/opt/gone/bin/python" in check.what
-    assert check.hint == "ralf init --client claude-code"
-
-
-@pytest.mark.ci
-def test_an_event_that_is_missing_is_a_problem(project: Project) -> None:
-    path = install(project)
-    tree = json.loads(path.read_text())
-    del tree["hooks"]["Stop"], tree["hooks"]["PreCompact"]
-    path.write_text(json.dumps(tree))
-    assert any("PreCompact, Stop" in check.what for check in problems(project))
-
-
 def test_what_a_repository_brought_is_not_run(project: Project) -> None:
     """Settings that look like ours and name a program of the repository."""
     witness = project.root / "ran"
@@ -152,15 +135,6 @@ def test_what_a_repository_brought_is_not_run(project: Project) -> None:
     (project.root / ".claude/settings.json").write_text(json.dumps({"hooks": {"Stop": [{"hooks": [entry]}]}}))
     assert any(check.name == "claude-code" and check.state != "ok" for check in doctor.examine(project))
     assert not witness.exists()
-
-
-@pytest.mark.ci
-@needs_install
-def test_shared_settings_call_the_command_on_the_path(project: Project) -> None:
-    program(project, "ralf", f'exec "{sys.executable}" -m ralf_cli "$@"')
-    install(project, shared=True)
-    assert " ms" in found(project, "claude-code", "ok")[0]
-    assert ralf.__version__ in found(project, "command", "ok")[0]
 
 
 def test_a_ralf_of_the_path_that_may_be_another_program_is_not_run(project: Project) -> None:
@@ -185,14 +159,6 @@ def test_a_hook_that_fails_hangs_or_talks_is_told(tmp_path: Path, monkeypatch: p
     assert tried(*python, "import time; time.sleep(20)")
 
 
-def test_hooks_that_the_client_has_switched_off_or_has_from_the_plugin_too(project: Project) -> None:
-    home = Path(os.environ["CLAUDE_CONFIG_DIR"])
-    (home / "settings.json").write_text('{"disableAllHooks": true, "enabledPlugins": {"ralf@ralf": true}}')
-    said = {check.state: check.what for check in condition.of_claude(project)}
-    assert "disableAllHooks" in said["problem"]
-    assert "plugin" in said["warning"]
-
-
 def test_sessions_that_the_client_is_about_to_delete_are_told(project: Project) -> None:
     def said() -> Check:
         (check,) = condition.of_claude(project)
@@ -212,16 +178,6 @@ def test_sessions_that_the_client_is_about_to_delete_are_told(project: Project) 
     ralf.checkpoint("tide", path, root=project.root)
     os.utime(path, (time.time(), time.time() - 7 * 86_400))
     assert said().state == "ok"
-
-
-def test_calls_and_complaints_are_told(project: Project) -> None:
-    session_registry.save(project, session_registry.KnownSession("s-1", "claude-code", seen=1.0))
-    os.utime(session_registry.path_of(project, "s-1"), (time.time() - 7_300,) * 2)
-    assert "2 h ago" in found(project, "calls", "ok")[0]
-    error_log.add(project, "Stop", ValueError("the tide is out"))
-    assert "the tide is out" in found(project, "errors", "warning")[0]
-    os.utime(error_log.log(project), (0, 0))
-    assert found(project, "errors", "ok")
 
 
 def test_what_was_handed_over_and_has_not_arrived_is_told(project: Project) -> None:
@@ -253,11 +209,3 @@ def test_the_command_prints_each_check_and_ends_with_one_for_a_problem(
     ran = cli("doctor", "--json")
     assert ran.status == 1
     assert {tuple(check) for check in ran.json()} == {("name", "state", "what", "hint")}
-
-
-def test_nothing_is_changed_and_no_key_is_made(project: Project) -> None:
-    install(project, shared=True)
-    before = storekit.kept_bytes(project.root, cache=True)
-    list(doctor.examine(project))
-    assert storekit.kept_bytes(project.root, cache=True) == before
-    assert not (context_of(project.root) / "config.local.yaml").exists()

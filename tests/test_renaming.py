@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import random
+import os
 import shutil
-import time
-from contextlib import suppress
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import pytest
-from tests.faults.rig import killed_at
 
-import moveskit
+import forks
 import ralf
 import storekit
 from examples import step
@@ -95,6 +93,29 @@ def test_a_name_that_is_taken_refused_or_the_same_changes_nothing(made: Path) ->
 
 # ---- killed in the middle ----
 
+_CALLS = ("fsync", "fdatasync", "replace", "rename", "unlink", "link", "mkdir", "rmdir", "ftruncate")
+
+
+def killed_at(number: int, work: Callable[[], object]) -> bool:
+    """Do some work in a process that dies at its nth change of the disk; whether it did."""
+
+    def work_and_die() -> None:
+        left = [number]
+
+        def counted(real: Callable[..., object], *arguments: object, **more: object) -> object:
+            left[0] -= 1
+            if left[0] < 0:
+                os._exit(77)
+            return real(*arguments, **more)
+
+        for name in _CALLS:
+            setattr(os, name, partial(counted, getattr(os, name)))
+        work()
+        os._exit(0)
+
+    _, status = os.waitpid(forks.fork(work_and_die), 0)
+    return os.waitstatus_to_exitcode(status) == 77
+
 
 def move(root: Path) -> renaming.Moved:
     return rename_route("tide", "tables", root=root)
@@ -113,7 +134,7 @@ def test_killed_at_any_change_of_the_disk_nothing_is_lost_and_the_move_can_be_co
         storekit.copied(made, here)
         if not killed_at(number, partial(move, here)):
             break
-        number += 4 * step()
+        number += step()
         found = sorted(names(here))
         seen.add(tuple(found))
         assert found in (["gates", "tide"], ["gates", new])

@@ -38,7 +38,7 @@ from ralf.checkpointing.due import BudgetWatcher
 from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf.text import tokens
-from ralf_integrations.hooks import checkpoints, entry, instant
+from ralf_integrations.hooks import checkpoints, entry, growth, instant
 
 UNSEEN = int(4096 / 1.4)
 """Tokens that may follow a look before there is another one."""
@@ -202,12 +202,9 @@ def _one(folder: Path, number: int, seed: int, size: Size) -> rig.Found:
         if not instant.is_idle("claude-code", "PostToolBatch", data):
             answers: list[str] = []
             entry.run("claude-code", "PostToolBatch", data, answers.append, instant.is_idle)
-            while _due:  # the real process waits for its hook to end
-                checkpoints.make(_due.pop(0))
-            said = "".join(answers)
-            if processes:
-                _settle(root)
-            is_told = _check_told(report, where, said, session.filled, is_told=is_told)
+            while size.detached and environment.started:
+                environment.status_within(environment.started[0], 60)
+            is_told = _check_told(found, where, "".join(answers), session.filled, is_told=is_told)
         if session.filled >= _FULL and not is_told:
             found.note("pressure", f"{where}: not asked at {session.filled:,} tokens")
             is_told = True
@@ -259,15 +256,9 @@ def _lines(project: Project) -> list[bytes]:
     return journal.read_bytes().splitlines() if journal.exists() else []
 
 
-_due = list[Sequence[str]]()
-
-
 def _in_this_process(module: str, file: str, arguments: Sequence[str]) -> int:
     del module, file
-    if arguments[4] == "due":
-        _due.append(arguments)
-    else:
-        checkpoints.make(arguments)
+    checkpoints.make(arguments)
     return 0
 
 
@@ -282,13 +273,14 @@ BROKEN: dict[str, Callable[[], AbstractContextManager[object]]] = {
 }
 
 
-def break_on_purpose(what: str, put: Callable[[object, str, object], None] = setattr) -> None:
-    """Break one of `BROKEN` in this process."""
-    if BROKEN[what] == "late":
-        put(instant, "BYTES", 40)
-    else:
-        see = BudgetWatcher.see
-        put(BudgetWatcher, "see", lambda self, event, tokens: see(self, event, 2 * tokens))
+@dataclass(frozen=True)
+class Size:
+    """How many sessions, of how many tokens at most; `detached`: with the processes that hooks start."""
+
+    sessions: int = 4
+    most: int = 400_000
+    threshold: int = 50_000
+    detached: bool = False
 
 
 def run(size: Size, seed: int, _: Sequence[str]) -> rig.Found:
