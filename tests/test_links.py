@@ -238,6 +238,18 @@ def test_a_git_file_that_points_at_a_repository_unaware_of_it_leads_nowhere(
     assert ralf.list_routes(root=sent) == []
 
 
+@pytest.mark.ci
+@pytest.mark.parametrize("place", [".git", ".git/HEAD"])
+@pytest.mark.parametrize("lay", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")], ids=["a pipe", "a device"])
+def test_a_pipe_or_a_device_among_gits_files_hangs_nobody(
+    tmp_path: Path, place: str, lay: Callable[[Path], object]
+) -> None:
+    (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+    lay(tmp_path / place)
+    with not_hanging():
+        assert routing.choose(project.find(tmp_path)).route == "default"
+
+
 @pytest.mark.parametrize("content", [b"x: 1\n" * 300_000, b"\0", b"threshold: [1]\n", b"threshold: {a: &a [*a]}\n"])
 def test_a_configuration_that_came_with_a_clone_is_read_within_limits_or_refused(
     tmp_path: Path, content: bytes
