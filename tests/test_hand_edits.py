@@ -98,6 +98,14 @@ def test_an_edit_whose_writer_died_before_it_wrote_the_file_is_taken_in_once(pro
     assert context.checkpoint_count == 3
 
 
+def test_a_decision_copied_as_it_is_stands_once(project: Path) -> None:
+    block = _block(project, "Keep the old columns")
+    edit(project, block, block + block)
+    ralf.record_decision("tide", "Go on", root=project)
+    assert route_file(project, "tide").read_text().count('decision: "Keep the old columns"') == 1
+    assert [item.decision for item in rebuilt(project).decisions].count("Keep the old columns") == 1
+
+
 LAYOUT: dict[str, tuple[str, str]] = {
     "blank lines, a comment and a heading above our part": (
         "\n<!-- ralf:brief ", "\n\n<!-- mine -->\n\n\n# Mine\n\n<!-- ralf:brief "),

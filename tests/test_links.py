@@ -250,6 +250,18 @@ def test_a_pipe_or_a_device_among_gits_files_hangs_nobody(
         assert routing.choose(project.find(tmp_path)).route == "default"
 
 
+@pytest.mark.ci
+@pytest.mark.parametrize("lay", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")], ids=["a pipe", "a device"])
+def test_a_pipe_or_a_device_in_place_of_gits_index_hangs_no_writer(
+    tmp_path: Path, lay: Callable[[Path], object]
+) -> None:
+    (tmp_path / ".git").mkdir()
+    lay(tmp_path / ".git" / "index")
+    with not_hanging():
+        assert git_files.tracks(tmp_path, Path("x"))  # nobody can tell
+        assert git_files.tracks(tmp_path, Path("config.local.yaml"))
+
+
 @pytest.mark.parametrize("content", [b"x: 1\n" * 300_000, b"\0", b"threshold: [1]\n", b"threshold: {a: &a [*a]}\n"])
 def test_a_configuration_that_came_with_a_clone_is_read_within_limits_or_refused(
     tmp_path: Path, content: bytes

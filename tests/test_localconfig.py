@@ -54,6 +54,31 @@ def test_a_link_is_refused(tmp_path: Path) -> None:
         local_config.load_local_config(tmp_path / "config.local.yaml")
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_file_of_somebody_else_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, "summarizer: claude\n")
+    os.chown(path, 12_345, -1)
+    with pytest.raises(UsageError, match="belongs to somebody else"):
+        local_config.load_local_config(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("summariser: claude", "summarizer: gpt", "summarizer: command", "summarizer: command\ncommand: []"),
+        "command: rm -rf",
+        *("timeout: 0", "timeout: soon", "verify_commands: perhaps", "verify_timeout: 0", "daily_cap: much"),
+        *("daily_cap: 2,50 USD", "summarizer: codex\ndaily_cap: 5 USD", "daily_cap: $5 tokens"),
+    ],
+)
+def test_a_value_that_makes_no_sense_names_file_and_key(tmp_path: Path, text: str) -> None:
+    path = write(tmp_path, text + "\n")
+    with pytest.raises(UsageError) as caught:
+        local_config.load_local_config(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert any(word in str(caught.value) for word in text.splitlines()[-1].split(": "))
+
+
 RUNS = "summarizer: command\ncommand: [touch, /tmp/owned]\n"
 
 

@@ -93,6 +93,31 @@ def test_a_file_that_is_edited_by_hand_keeps_every_field_and_section(project: Pr
         assert read.notes == {"My own": "Anything at all.", "": "Below the last line."}
 
 
+def test_a_file_that_is_cut_off_is_left_while_it_may_be_a_save_and_takes_nothing_out(project: Project) -> None:
+    path = path_of(project, "main")
+    content = path.read_bytes()
+    cut = content[: content.index(b"- [fact-2]")] + b"- three\n"
+    path.write_bytes(cut)
+    assert "no last line" in " ".join(written(project).warnings)
+    assert path.read_bytes() == cut
+    os.utime(path, (0, 0))
+    written(project)
+    assert texts(project) == [WORDS, "two", "three"]
+
+
+def test_a_file_that_is_missing_or_damaged_is_found_and_written_anew_from_the_journal(project: Project) -> None:
+    path = path_of(project, "main")
+    content = path.read_bytes()
+    path.write_bytes(content + b"\xff")
+    assert [one.path for one in verify(root=project.root).findings if one.damage] == [path]
+    assert texts(project) == [WORDS, "two"]
+    assert not repair(root=project.root).after.damaged
+    assert path.read_bytes() == content and os.stat(path).st_mode & 0o077 == 0
+    path.unlink()
+    written(project)
+    assert path.read_bytes() == content
+
+
 def test_a_secret_that_a_person_writes_into_the_file_is_redacted_by_the_next_write(project: Project) -> None:
     path = path_of(project, "main")
     path.write_text(path.read_text().replace("] two", f"] two {SECRET}"))

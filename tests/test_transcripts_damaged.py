@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 import gemini_records as g
 import opencode_records as o
+import ralf
 import rollouts as r
 import test_transcripts_claude_code as c
 from clocks import in_line
