@@ -258,9 +258,6 @@ def test_a_folder_that_cannot_be_written_is_still_read(store: FileStore, tmp_pat
             folder.chmod(0o700)
 
 
-# ---- links and strangers ----
-
-
 # ---- blobs ----
 
 
