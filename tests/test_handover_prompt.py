@@ -57,20 +57,6 @@ def test_state_last_hand_over_and_segment_stand_in_order_between_two_lines_with_
     assert asked(TALK).text != text
 
 
-def test_each_entry_begins_with_its_line_and_says_what_the_record_has():
-    text = asked(TALK).text
-    for line in (
-        "[1] person: Слей поля по одному, ничего не выбрасывай.",
-        "[3] looked at: ls src; src/merge.py",
-        "[5] edited src/merge.py\n  + def x():",
-        "[6] $ pytest -q: FAILED (exit 1)\n  E NameError: _rebase",
-        "[7] agent: Falta `_rebase`; lo escribo mañana.",
-        "[8] person (refused): 不要用 stash [about: Bash git stash]",
-        "[10] interrupted",
-    ):
-        assert line in text
-
-
 @pytest.mark.ci
 @pytest.mark.parametrize("words", ["tide tables of the harbour ", "таблицы приливов ", "潮汐表和港口的数据"])
 def test_a_full_segment_fits_and_its_messages_and_closing_texts_are_all_there(words):

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import ralf
-from kit.git import git, repository
 from ralf import config
 from ralf.maintenance import ownership
 from ralf.project import Project
-from ralf.storage import registry
 from storekit import context_of
 
 
@@ -27,19 +24,3 @@ def test_hooks_are_switched_by_one_line_and_all_else_stays_as_it_is(tmp_path: Pa
     path.write_text("threshold: 9000")
     assert ownership.switch(Project(tmp_path), on=False)
     assert path.read_text() == "threshold: 9000\nhooks: off\n"
-
-
-def test_a_deleted_gitignore_comes_back_as_this_user_wants_it(tmp_path: Path) -> None:
-    project = Project(repository(tmp_path))
-    ownership.init(project, share=True)
-    ralf.record_decision("tide", "Use centimetres", root=tmp_path)
-    shared = (project.folder / ".gitignore").read_bytes()
-    git(tmp_path, "add", ".autonomous")
-    (project.folder / ".gitignore").unlink()
-    ralf.record_decision("tide", "Count stations from zero", root=tmp_path)
-    assert (project.folder / ".gitignore").read_bytes() == shared
-    registry.update(tmp_path, share=False)
-    git(tmp_path, "rm", "-qrf", "--cached", ".autonomous")
-    (project.folder / ".gitignore").unlink()
-    ralf.record_decision("tide", "Count harbours from one", root=tmp_path)
-    assert (project.folder / ".gitignore").read_bytes() == b"*\n"

@@ -56,20 +56,3 @@ def test_a_line_of_the_list_says_what_the_context_says(made: Path, tmp_path: Pat
     assert listed(tmp_path / "p") == wanted
     route_file(tmp_path / "p", "tide").write_bytes(route_file(made, "tide").read_bytes().replace(b"\n", b"\r\n"))
     assert listed(tmp_path / "p") == wanted
-
-
-# ---- earlier checkpoints ----
-
-
-@pytest.mark.ci
-def test_the_context_at_a_checkpoint_is_what_it_was_then(tmp_path: Path) -> None:
-    number = write_session(tmp_path / "session.jsonl", 2_000)
-    was = []
-    for _ in range(3):
-        ralf.checkpoint("tide", tmp_path / "session.jsonl", root=tmp_path)
-        was.append(ralf.get_context("tide", root=tmp_path))
-        ralf.record_decision("tide", f"After {number}", root=tmp_path)
-        number = storekit.grow(tmp_path / "session.jsonl", 2_000, number)
-    for n, context in enumerate(was, start=1):
-        assert context_at("tide", f"cp-{n:03d}", root=tmp_path) == context
-        assert context_at("tide", str(n), root=tmp_path) == context

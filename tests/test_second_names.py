@@ -15,8 +15,6 @@ import storekit
 from allwrites import everything
 from ralf.document.index import close_idle
 from ralf.project import Project
-from ralf.storage import files
-from ralf_integrations.blackbox5.context_budget import SPAWNED, ContextBudget
 from ralf_integrations.hooks import error_log, instant, usage
 from storekit import context_of
 
@@ -65,20 +63,6 @@ def test_no_write_of_any_kind_changes_a_file_by_its_second_name(made: Path, tmp_
         before = second_names(paths, tmp_path / str(number) / "elsewhere")
         everything(root)
         assert {path: _state(path) for path in before} == before, name
-
-
-def test_a_file_that_is_to_be_emptied_is_looked_at_first(tmp_path: Path) -> None:
-    outside, place = tmp_path / "outside", tmp_path / "place"
-    outside.write_text("words")
-    os.link(outside, place)
-    for mode in ("w", "a", "r+"):
-        with pytest.raises(OSError, match="second name"), open(place, mode, opener=files.open_single_link):
-            pass
-    assert outside.read_text() == "words"
-    outside.unlink()
-    with open(place, "w", opener=files.open_single_link) as file:
-        file.write("new")
-    assert place.read_text() == "new"
 
 
 @pytest.mark.ci

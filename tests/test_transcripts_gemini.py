@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from factskit import extract
 from gemini_records import SESSION, SET_UP, WHEN, Record, asked, called, ran, said, write
 from ralf.checkpointing.due import BudgetWatcher
 from ralf.config import Limits
@@ -42,19 +41,6 @@ def test_a_session_is_told_in_the_order_in_which_it_went(tmp_path: Path) -> None
     assert told(events) == [("user", "please build it"), ("assistant", "Step 1"), ("call", "ls"), ("result", "a.py")]
     assert (events[1].window, events[1].capacity, events[1].timestamp) == (5030, CAPACITY, WHEN)
     assert (events[3].call_id, events[3].exit_status, events[3].failed) == ("c1", 0, False)
-
-
-def test_files_and_to_dos_of_its_tools_are_facts(tmp_path: Path) -> None:
-    made = called(
-        "write_file", {"file_path": "/w/a.py", "content": "x"}, {"output": "ok"}, resultDisplay={"isNewFile": True}
-    )
-    changed = called(
-        "replace", {"file_path": "/w/b.py", "old_string": "a", "new_string": "b"}, {"output": "ok"}, id_="c2"
-    )
-    todos = [{"description": "one", "status": "completed"}, {"description": "two", "status": "in_progress"}]
-    listed = called("write_todos", {"todos": todos}, {"output": "ok"}, id_="c3")
-    found = extract(read(tmp_path, asked("build"), said("", made, changed, listed)), base="/w")
-    assert {item.path: item.did for item in found.facts.paths} == {"a.py": ("created",), "b.py": ("edited",)}
 
 
 def test_a_compaction_is_told_with_its_summary_and_a_resumed_session_tells_it_not_again(tmp_path: Path) -> None:
