@@ -193,11 +193,6 @@ class World:
         return self.folder / Path(path).relative_to("/tmp/run")
 
 
-def typed(command: str) -> str:
-    """A command as a person types it: at a terminal."""
-    return f"script -qec {shlex.quote(command)} /dev/null"
-
-
 def waited(condition: Any, seconds: float = 20) -> bool:
     """Whether a condition comes to hold within some time."""
     end = time.monotonic() + seconds
