@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.faults import agent_words
 
 from ralf import project
 from ralf.errors import NotFound, UsageError
 from ralf.project import Project
-from ralf_integrations import inbox
+from ralf_integrations import copied_text, inbox
 from ralf_integrations.agent_messages import Message, compose, receive, send
 
 CODE = "def tide(level, base):\n    return level - base if base else None\n"
@@ -20,11 +21,6 @@ CODE = "def tide(level, base):\n    return level - base if base else None\n"
 def here(tmp_path: Path) -> Project:
     (tmp_path / "tides.py").write_text("".join(CODE.replace("tide", f"tide_{number}") for number in range(20)))
     return project.find(tmp_path)
-
-
-@pytest.fixture(scope="module")
-def this() -> Project:
-    return project.find(agent_words.TREE)
 
 
 def test_statement_28_a_message_has_sender_summary_facts_artifacts_and_action_and_is_delivered_once(
@@ -73,19 +69,62 @@ def test_statement_28_ten_lines_or_400_characters_of_a_file_may_be_quoted_and_no
         compose(here, "Look at this.", facts=["\n".join(lines[:6]), "\n".join(lines[6:11])])
 
 
-@pytest.mark.ci
-def test_statement_28_messages_with_contents_of_files_are_refused_however_they_are_dressed(this: Project) -> None:
-    """`python -m tests.faults.message_contents` is the long run of 1,000."""
-    accepted = [given.how for given in agent_words.with_contents(5, seed=28) if _is_accepted(this, given)]
-    assert accepted == []
+WAYS: dict[str, Callable[[list[str]], list[str]]] = {
+    "plain": lambda lines: ["\n".join(lines)],
+    "quoted": lambda lines: ["\n".join(f"> {line}" for line in lines)],
+    "fenced": lambda lines: ["```python\n" + "\n".join(lines) + "\n```"],
+    "dedented": lambda lines: ["\n".join(map(str.strip, lines))],
+    "joined": lambda lines: [" / ".join(map(str.strip, lines))],
+    "escaped": lambda lines: [json.dumps("\n".join(lines))],
+    "numbered": lambda lines: ["\n".join(f"{number:>4}| {line}" for number, line in enumerate(lines, 40))],
+    "as a diff": lambda lines: ["\n".join(f"+{line}" for line in lines)],
+    "as a list": lambda lines: ["\n".join(f"- {line.strip()}" for line in lines)],
+    "a fact a line": lambda lines: [line.strip() for line in lines],
+    "in pieces": lambda lines: ["\n".join(lines[at : at + 4]) for at in range(0, len(lines), 4)],
+    "in capitals": lambda lines: ["\n".join(lines).upper()],
+    "double spaced": lambda lines: ["\n\n".join(lines)],
+}
 
 
-def _is_accepted(here: Project, given: agent_words.Given) -> bool:
-    try:
-        compose(here, given.summary, facts=given.facts, action=given.action)
-    except UsageError:
-        return False
-    return True
+@pytest.mark.parametrize("way", WAYS)
+def test_statement_28_contents_of_a_file_are_refused_however_they_are_dressed(here: Project, way: str) -> None:
+    facts = WAYS[way]((here.root / "tides.py").read_text().split("\n")[3:18])
+    with pytest.raises(UsageError):
+        compose(here, "The reader changed.", facts=facts, action="Review it.")
+
+
+@pytest.mark.parametrize(
+    ("summary", "facts"),
+    [
+        ("The reader in tides.py is done. All 9 tests pass.", ["`tide_4` takes a second argument since 4f05e2."]),
+        (
+            "Do not touch tides.py before noon.",
+            ["`pytest -q` failed:\n    E   assert 2 == 3\nand passed after the fix."],
+        ),
+        (
+            "Which form should it take?",
+            ["Decided: SQLite, because nobody has to run a server for it.", "1. rename 2. run"],
+        ),
+    ],
+)
+def test_statement_28_honest_messages_are_accepted(here: Project, summary: str, facts: list[str]) -> None:
+    compose(here, summary, facts=facts, action="Run the tests again on your branch, then merge.")
+
+
+def test_a_file_that_is_joined_into_one_short_line_is_found_by_its_lines(here: Project) -> None:
+    (here.root / "short.py").write_text("\n".join(f"alpha{number} = {number}" for number in range(12)))
+    text = " ".join(f"alpha{number} = {number}" for number in range(12))
+    assert len(text) < 400
+    assert copied_text.most_copied(text, here.root, lines=10, characters=400) == ("short.py", 12, 135)
+    assert copied_text.most_copied(text, here.root, lines=12, characters=400) is None
+
+
+def test_hidden_folders_and_links_are_not_looked_at(here: Project, tmp_path: Path) -> None:
+    (tmp_path / ".hidden").mkdir()
+    (tmp_path / ".hidden" / "copy.py").write_text("\n".join(f"beta{number} = {number}" for number in range(12)))
+    (tmp_path / "link.py").symlink_to(tmp_path / ".hidden" / "copy.py")
+    text = " ".join(f"beta{number} = {number}" for number in range(12))
+    assert copied_text.most_copied(text, here.root, lines=10, characters=400) is None
 
 
 def test_secrets_are_redacted_before_a_message_is_stored(here: Project) -> None:
@@ -114,3 +153,21 @@ def test_what_waits_for_a_name_is_moved_to_its_session_once(here: Project) -> No
     assert inbox.forward(here, "executor-7", "s-1") == 1
     assert inbox.forward(here, "executor-7", "s-1") == 0
     assert [notice.text for notice in receive(here, ["executor-7", "s-1"])] == ["Look."]
+
+
+def test_lines_of_brackets_count_where_the_message_has_them_too(here: Project) -> None:
+    words = ("streams", "proven", "moved", "settings", "routes", "records", "renders", "journal")
+    lines = ["{", *(f'"{word}": [],' for word in words), "]", "}"]
+    (here.root / "store.json").write_text("\n".join(["[", *lines, "{", "last: 1"]))
+    for text in ("; ".join(lines), "\n".join(lines)):
+        assert copied_text.most_copied(text, here.root, lines=10, characters=400) is not None
+        assert copied_text.most_copied(text, here.root, lines=11, characters=400) is None
+    assert copied_text.most_copied("\n".join(lines[1:-2]), here.root, lines=8, characters=400) is None
+
+
+def test_code_with_escapes_is_found_as_it_is_and_escaped_once_more(here: Project) -> None:
+    lines = [f'○ print("\\n".join(tide_{number}), end="\\t{number}")' for number in range(12)]
+    (here.root / "escapes.py").write_text("\n".join(lines))
+    for text in ("\n".join(lines), json.dumps("\n".join(lines)), " ".join(lines)):
+        found = copied_text.most_copied(text, here.root, lines=11, characters=10_000)
+        assert found is not None and (found.path, found.lines) == ("escapes.py", 12)

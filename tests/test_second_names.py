@@ -17,7 +17,7 @@ from ralf.document.index import close_idle
 from ralf.project import Project
 from ralf.storage import files
 from ralf_integrations.blackbox5.context_budget import SPAWNED, ContextBudget
-from ralf_integrations.hooks import error_log, instant, usage
+from ralf_integrations.hooks import error_log, instant, session_registry
 from storekit import context_of
 
 BESIDE = ("index.db-journal", "index.db-shm", "index.db-wal", f"routes/.{ROUTE}.json.tmp")
@@ -46,7 +46,7 @@ def second_names(paths: list[Path], elsewhere: Path) -> dict[Path, tuple[bytes, 
 
 def _state(path: Path) -> tuple[bytes, int, int]:
     status = path.lstat()
-    return path.read_bytes(), status.st_mode, 0 if path.suffix == instant.HINT else status.st_mtime_ns
+    return path.read_bytes(), status.st_mode, 0 if path.parent.name == "hooks" else status.st_mtime_ns
 
 
 def groups(store: Path) -> dict[str, list[Path]]:
@@ -130,11 +130,11 @@ def _linked(folder: Path, outside: Path) -> Path:
 def test_what_hooks_remember_and_complain_of_goes_into_no_file_of_somebody(made: Path, tmp_path: Path) -> None:
     root = storekit.moved(made, shutil.copytree(made, tmp_path / "project"))
     project = Project(root)
-    foretold = sorted((project.folder / "cache").rglob(f"*{instant.HINT}"))
+    foretold = sorted(session_registry.folder(project).glob("*.json"))
     before = second_names([error_log.log(project), *foretold], tmp_path / "elsewhere")
     for number in range(3):
         error_log.add(project, "here", ValueError(f"{number}" * 30_000))
     for path in foretold:
-        usage.write_hint(project, path.stem, None, size=1, until=2)
+        instant._rewrite(str(path), b"on")
     assert len(before) > 1
     assert {path: _state(path) for path in before} == before

@@ -55,9 +55,9 @@ from ralf.talk.names import Quotes, Shown, texts_of
 from ralf.text import cleaning, tokens
 from ralf.transcripts.reader import open_transcript
 from ralf_cli.main import run as run_command
-from ralf_integrations.blackbox5 import budget, session_tracker
+from ralf_integrations.blackbox5 import context_budget, session_tracker
 from ralf_integrations.hooks import checkpoints, entry, instant
-from ralf_migrations.importing import SOURCES, migrate
+from ralf_migrations.importing import SOURCES, import_all
 from ralf_migrations.reading import Tree, Unreadable
 
 MOST_CPU = 1.0  # seconds of a case
@@ -361,7 +361,6 @@ PLACES = {
     ".autonomous/memory/decisions/decision_registry.yaml": "decision-registry",
     ".autonomous/agents/gauge/timeline-memory.md": "timeline-memory",
     ".autonomous/RALF-CONTEXT.md": "ralf-context",
-    ".autonomous/checkpoint.json": "pilot-checkpoint",
 }
 """Where a document of another tool is put, and the source that finds it there."""
 
@@ -375,9 +374,9 @@ def document(world: World, rng: random.Random, data: bytes) -> None:
     path.write_bytes(data)
     try:
         if rng.random() < 0.05:
-            migrate(PLACES[place], base, root=world.root)
+            import_all(world.project, PLACES[place], (base,))
             kept = _sizes(world.store / "journal")
-            migrate(PLACES[place], base, root=world.root)
+            import_all(world.project, PLACES[place], (base,))
             assert _sizes(world.store / "journal") == kept, "a second migration wrote something"
         for found in source.find(Tree(base, world.store), True):
             _, reading = source.read(world.project, found)
@@ -399,14 +398,14 @@ def state_file(world: World, rng: random.Random, data: bytes) -> None:
     """A budget or a run's tracking of any shape is read, added to without losing a key, or refused and put aside."""
     run_ = world.root / "runs" / "run-1"
     run_.mkdir(parents=True)
-    path = run_ / rng.choice((budget.NAME, session_tracker.TRACKING))
+    path = run_ / rng.choice((context_budget.NAME, session_tracker.TRACKING))
     path.write_bytes(data)
     before = _mapping(data)
     try:
-        if path.name == budget.NAME:
+        if path.name == context_budget.NAME:
             reading = {"current_tokens": 7, "max_tokens": 9, "percentage": 77.78, "timestamp": "2026-03-01T08:00:00Z"}
-            aside = budget.write_state(path, {"max_tokens": 9, "thresholds": {}}, reading)
-            assert budget.read_state(path).tokens == 7
+            aside = context_budget.write_state(path, {"max_tokens": 9, "thresholds": {}}, reading)
+            assert context_budget.read_state(path).tokens == 7
             assert not aside or (run_ / aside).read_bytes() == data
             assert aside or before is not None or not data.strip()
         else:
