@@ -115,7 +115,12 @@ def unfinished(hits: Callable[[str], list[Hit]], end: str) -> Iterator[Hit]:
     may_follow = _MAY_FOLLOW + _OF_MANIFESTS if _DATA.search(end) else _MAY_FOLLOW
     for hit in (hit for more in may_follow for hit in hits(end + more)):
         part = end[hit.start : hit.end]
-        whole = hit.kind == "vendor-token" or strength(part) == ID or end.endswith((")", "]", "}"))  # an id, say
+        whole = (
+            hit.kind == "vendor-token"
+            or strength(part) == ID
+            or end.endswith((")", "]", "}"))
+            or part.startswith("http")
+        )  # an id, say
         if part and hit.start not in known and not whole and _size(part, needed=True):
             yield Hit(hit.start, hit.start + len(part), "cut-off")
 
@@ -146,7 +151,7 @@ def redacted(
     talk = [number for number, event in enumerate(every) if event.kind in ("user", "assistant")]
     for asking, number in pairwise(talk):
         question, answer = every[asking], every[number]
-        for hit in grammar.answered(question.text, answer.text) if question.kind != answer.kind else ():
+        for hit in grammar.answered(question.text, answer.text):
             shown = redactor.marker(hit.kind, answer.text[hit.start : hit.end])
             found[number].append(Span(hit.start, hit.end, shown))
     streams = {

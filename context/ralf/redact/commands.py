@@ -209,6 +209,8 @@ _INNER = regex(
     r"(?:\b\w+=)?\$\([^()]*\)|`[^`]*`|(?:-H|--header)\s{1,4}(?:'[^']*'|\"[^\"]*\")"
 )  # what a command within a command prints is read by that
 
+_LISTS = regex(r"\s*(?:sudo )?(?:ls|ll|find|tree|git|stat|du|wc)\b")
+
 _DUMPS, _DUMPED = (
     regex(r"\b(?:xxd|hexdump|od)\b[^\n|;]*(?:key|secret)"),
     regex(r"(?:\b[0-9a-f]{2,4} {1,2}){7,15}[0-9a-f]{2,4}\b"),
@@ -244,6 +246,8 @@ def printed(command: str, output: str) -> Iterator[Hit]:
     if not told and not made:
         return
     command = _INNER.sub("", command)
+    if _LISTS.match(command):
+        return
     if _prints()[0].search(command):
         kept = (place for place in made if not _ID_OF.search(output, max(0, place[0] - 20), place[0]))
         yield from (Hit(*place, "printed") for place in kept)

@@ -154,9 +154,11 @@ _NO_BEGINNING = (" ", '"', '\\"')  # of a value in quotes
 
 _REPLACED = regex(r"[\"'`*]{0,2}[ ](?:to|by|with|into)[ ]")  # one secret by another
 
+_MASKED = regex(r"[\"']{0,2}\s?[:=]?\s?[\"']?\*{3}")  # what is not shown
+
 _SORTS = regex(r"=(?:lambda |[a-z_.]{1,60}[,)])")  # key=lambda item: …
 
-_LONGEST_BEFORE, _SENTENCE, _MOST_WORDS = 100, 160, 11
+_LONGEST_BEFORE, _SENTENCE, _MOST_WORDS, _MOST_NEAR = 100, 160, 11, 8
 
 
 def find(text: Text, stems: Sequence[re.Match[str]]) -> Iterator[Hit]:
@@ -179,6 +181,8 @@ def find(text: Text, stems: Sequence[re.Match[str]]) -> Iterator[Hit]:
         path = low.endswith("::", 0, begin) or (low.startswith(":", place) and _IN_PATH.search(low, begin - 2, begin))
         if not kind or path or len(name) >= LONGEST_NAME or (name.endswith("key") and _SORTS.match(low, place)):
             continue  # of a path, colons join the parts: a type, a resource's address
+        if _MASKED.match(low, place):
+            continue
         if (found := _joined(raw, low, start, place, kind, name)) is not None:
             places = [found]
             if _REPLACED.match(low, found[1]):
@@ -226,7 +230,9 @@ def _joined(raw: str, low: str, first: int, place: int, kind: str, name: str) ->
         cuts = _CUT_IN_ADDRESS if first > len(name) and raw[place - len(name) - 1] in "?&#" else _CUT
         end = _bare_end(raw, start, cuts, said=join == "near")
     value = raw[start:end]
-    again = len(name) > len("api_password") and name in value.lower()  # a branch, and what it is pushed to
+    again = (
+        len(name) > len("api_password") and name.rpartition(" ")[2] in value.lower()
+    )  # a branch, and what it is pushed to
     if value.startswith("[REDACTED:") or again or value.startswith(_NO_BEGINNING) or not is_secret(value, kind, "env"):
         return None
     join = _refined(raw, low, first, after, join, end, quoted=quoted, name=name)
@@ -298,7 +304,7 @@ def _is_public(value: str) -> bool:
     """Whether a value looks like what stands in sentences, too: a name of code, an id."""
     return (
         strength(value) == ID
-        or _ADDRESS.match(value) is not None
+        or _ADDRESS.match(value.rstrip("?!*")) is not None
         or (is_identifier(value) and not is_passphrase(value, least=len("four")) and not is_coined(value))
     )
 
@@ -331,9 +337,9 @@ def _told_below(raw: str, first: int, place: int) -> Iterator[Told]:
 def _told_behind(raw: str, place: int, limit: int) -> Iterator[Told]:
     """The words of the sentence behind a name."""
     join = "near"
-    for _ in range(_MOST_WORDS):
+    for number in range(_MOST_WORDS):
         word = _WORD.match(raw, place, limit)
-        if word is None:
+        if word is None or (join == "near" and number >= _MOST_NEAR):
             break
         place = word.end()
         if word[3]:
@@ -388,4 +394,6 @@ def answered(question: str, answer: str) -> Iterator[Hit]:
 
 def _is_whole(answer: str, kind: str) -> bool:
     """Whether a message is a secret and nothing else: a phrase, or what may be a key where one was asked for."""
+    if kind == "pin":
+        return _PIN.match(answer) is not None
     return is_phrase(answer) if " " in answer else kind != "password" and strength(answer) == ID

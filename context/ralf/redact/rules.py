@@ -150,7 +150,7 @@ class Shape:
                 yield Hit(start, start + len(value), self.kind)
 
 
-_WORDS_IN_A_ROW = regex(r"(?<![a-z])(?:[a-z]{3,8}(?:[\s,\"'`]{1,6}(?:[0-9]{1,2}[.):]?\s{1,3})?(?=[a-z])|(?![a-z])))++")
+_WORDS_IN_A_ROW = regex(r"(?<![a-z])(?:[a-z]{3,8}(?:[\s,\"'`]{1,12}(?:[0-9]{1,2}[.):]?\s{1,3})?(?=[a-z])|(?![a-z])))++")
 
 _FEWEST_WORDS, _MOST_WORDS = 12, 27  # of a seed phrase, with words that name it
 
@@ -165,7 +165,7 @@ class SeedPhrase:
     """The words of a wallet: twelve or more of BIP-39's in a row, as no sentence has them."""
 
     kind = "seed-phrase"
-    words = (r"~(?:[a-z]{3,8}[\s,\"'`]{1,4}(?:[0-9]{1,2}[.):]? )?){11}[a-z]{3,8}",)
+    words = (r"~(?:[a-z]{3,8}[\s,\"'`]{1,12}(?:[0-9]{1,2}[.):]? {1,2})?){11}[a-z]{3,8}",)
 
     def find(self, text: Text, _: Collection[str] = ()) -> Iterator[Hit]:
         """Where they stand in a text."""

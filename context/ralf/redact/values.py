@@ -220,7 +220,7 @@ _LEET = str.maketrans("013457@$", "oieastas")
 
 _ENDING_SIGNS = "!?*#$%&@+=_"
 
-_NUMBERED_END = regex(r"[-._]?([0-9]{2,4})[a-z]?[!?*#$%&@+=_]{0,3}\Z")
+_NUMBERED_END = regex(r"(?:[-._]?([0-9]{2,4})[a-z]?|[-_]([0-9]))[!?*#$%&@+=_]{0,3}\Z")
 
 _WALK = regex(r"(?i)[!@#]?(?:qwert|asdf|zxcv|yxcv|qaz|wsx|1q2w|1qaz|poiu|lkjh)\S{2,}")  # over a keyboard
 
@@ -251,7 +251,7 @@ def is_coined(value: str) -> bool:
     none is one of code, it ends with digits or has digits for letters, and a single one begins with a capital.
     """
     end = _NUMBERED_END.search(value)
-    plain, last = (value[: end.start()], end[1]) if end is not None else (value.rstrip(_ENDING_SIGNS), "")
+    plain, last = (value[: end.start()], end[1] or end[2]) if end is not None else (value.rstrip(_ENDING_SIGNS), "")
     read = plain.translate(_LEET)
     parts = _JOINT.split(read)
     if not all(part.isalpha() and len(part) > len("it") for part in parts) or _OF_SECRETS.search(read):
@@ -259,7 +259,7 @@ def is_coined(value: str) -> bool:
     if len(parts) == 1 and not (len(read) > len("word") and read.istitle()):
         return False
     numbered = len(last) >= len("42")
-    if read == plain and not numbered:
+    if read == plain and not last:
         return False
     of_code = sum(part.lower() in _NO_CHOICE or _ENGLISH.match(part.lower()) is not None for part in parts)
     return of_code <= (len(parts) // 2 if numbered else 0)
