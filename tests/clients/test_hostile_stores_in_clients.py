@@ -45,8 +45,8 @@ def attacked(folder: Path) -> Path:
     write(folder / "src" / "tides.py", "import csv\n", 0o644)
     for route in ROUTES:
         planted.put_route(folder, route)
-        planted.put_journal(folder, route)
         planted.put_inbox(folder, route)
+    planted.put_journal(folder, "default")  # to the other one the person adds a rule, which no strange journal takes
     planted.put_hook_state(folder, "0b1c2d3e-0000-4000-8000-000000000009", "/tmp/run/foreign.jsonl")
     planted.put_blob(folder, "zqxblob of the release")
     write(context_of(folder) / "config.yaml", planted.CONFIG)
