@@ -34,10 +34,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def second_names(paths: list[Path], elsewhere: Path) -> dict[Path, tuple[bytes, int, int]]:
     """Give files a name outside of the store; what each is now."""
-    elsewhere.mkdir()
     found = {}
     for number, path in enumerate(paths):
-        name = elsewhere / f"{number}{path.suffix}"
+        name = elsewhere / path.parent.name / f"{number}{path.suffix}"
+        name.parent.mkdir(parents=True, exist_ok=True)
         os.link(path, name)
         os.utime(name, ns=(10**18, 10**18))
         found[name] = _state(name)
@@ -82,7 +82,8 @@ def test_a_file_of_somebody_laid_in_the_place_of_one_to_come_stays(made: Path, t
     for number, name in enumerate([*names, *(cache / beside for beside in BESIDE)]):
         if name.parts[0] in ("locks", "journal", "blobs", "config.yaml", "config.local.yaml"):
             continue  # what lies there is a store's, and refused or read as it stands
-        outside, place = elsewhere / f"{number}{name.suffix}", context_of(root) / name
+        outside, place = elsewhere / name.parent.name / f"{number}{name.suffix}", context_of(root) / name
+        outside.parent.mkdir(exist_ok=True)
         outside.write_bytes(words)
         place.parent.mkdir(parents=True, exist_ok=True)
         os.link(outside, place)

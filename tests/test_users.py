@@ -91,25 +91,6 @@ def test_for_root_the_user_who_runs_sudo_counts_and_for_another_user_none(
 # ---- commands and hooks ----
 
 
-def test_a_command_says_what_is_wrong_and_what_to_type(
-    project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    give(project)
-    ran = Cli(project, monkeypatch, capfd)("list")
-    ran.complains(2, project / ".autonomous", "RALF_SAFE_DIRECTORIES")
-
-
-@pytest.mark.ci
-def test_hooks_do_nothing_in_it(tmp_path: Path) -> None:
-    made = hookkit.rig(tmp_path / "project")
-    made.run("SessionStart", source="startup")
-    give(made.root)
-    before = kept_bytes(made.root, cache=True)
-    for event in ("UserPromptSubmit", "PostToolBatch", "PreCompact", "Stop", "SessionEnd", "SessionStart"):
-        assert made.hook(event).out == ""
-    assert kept_bytes(made.root, cache=True) == before
-
-
 @pytest.mark.ci
 def test_a_worker_and_the_loop_do_nothing_in_it(project: Path, tmp_path: Path) -> None:
     session = tmp_path / "session.jsonl"

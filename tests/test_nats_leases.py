@@ -1,0 +1,390 @@
+"""Machines that share nothing but NATS servers: who holds a run or a task there, and for how long after a death.
+
+Each machine is a process with a project and a machine's name of its own: no process id, no file and no lock of one
+says anything to the other.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import natskit
+import storekit
+from clocks import slower
+from ralf.maintenance import ownership
+from ralf.project import Project
+from ralf.storage import registry
+from storekit import HANGS, PACKAGES, context_of
+
+pytestmark = [
+    pytest.mark.skipif(bool(natskit.absent()), reason=natskit.absent() or "-"),
+    pytest.mark.release,
+]
+
+_HEAD = """
+import os, signal, sys, time
+from pathlib import Path
+from ralf.tasks import origin
+machine, root = sys.argv[1:]
+origin.machine = lambda: machine
+from ralf.agent.run import AgentRun
+from ralf.agent.listing import get_run
+from ralf.agent.signals import send_signal
+from ralf.errors import *
+from ralf.tasks import claims, editing
+
+def say(*words):
+    print(*words, flush=True)
+
+def heard():
+    return sys.stdin.readline().strip()
+
+def until(claim):
+    began = time.monotonic()
+    while True:
+        try:
+            return claim()
+        except (Claimed, NothingReady):
+            assert time.monotonic() - began < 60
+            time.sleep(0.05)
+"""
+
+
+class Machines:
+    """Projects of one user that keep their records on the same servers, each on a machine of its own."""
+
+    def __init__(self, folder: Path, servers: natskit.Servers, lease: int) -> None:
+        self._folder = folder
+        self.servers = servers
+        self._lease = lease
+        self._processes: list[subprocess.Popen[str]] = []
+        self.roots: dict[str, Path] = {}
+
+    def root(self, name: str) -> Path:
+        """The project on a machine."""
+        if name in self.roots:
+            return self.roots[name]
+        root = self._folder / name
+        root.mkdir()
+        ownership.init(Project(root), share=False)
+        if self.roots:
+            first = registry.find(next(iter(self.roots.values())))
+            assert first is not None
+            registry.update(root, key=first.key)
+        path = context_of(root) / "config.local.yaml"
+        lines = {
+            "store": "nats",
+            "nats_servers": "[" + ", ".join(f'"{url}"' for url in self.servers.urls()) + "]",
+            "nats_project": self._folder.name.replace(".", "-")[-60:].strip("-_"),
+            "nats_replicas": str(self.servers.count),
+            "nats_lease": str(self._lease),
+        }
+        path.write_text("".join(f"{key}: {value}\n" for key, value in lines.items()))
+        storekit.allow(path)
+        self.roots[name] = root
+        return root
+
+    def start(self, name: str, code: str) -> subprocess.Popen[str]:
+        """A process of a machine that runs `code`."""
+        command = [sys.executable, "-c", _HEAD + code, name, os.fspath(self.root(name))]
+        environment = {**os.environ, "PYTHONPATH": PACKAGES}
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+        self._processes.append(process)
+        return process
+
+    def end(self) -> None:
+        """Kill what runs."""
+        for process in self._processes:
+            if process.poll() is None:
+                process.send_signal(signal.SIGCONT)
+                process.kill()
+            process.communicate()
+
+
+@pytest.fixture(params=natskit.SERVERS)
+def servers(request: pytest.FixtureRequest) -> natskit.Servers:
+    found = natskit.SERVERS[request.param]
+    found.ready()
+    return found
+
+
+@pytest.fixture
+def machines(tmp_path: Path, servers: natskit.Servers) -> Iterator[Machines]:
+    found = Machines(tmp_path, servers, 3)
+    yield found
+    found.end()
+
+
+def said(process: subprocess.Popen[str]) -> str:
+    """The next line that a process prints."""
+    assert process.stdout is not None
+    line: list[str] = []
+    reading = threading.Thread(target=lambda: line.append(process.stdout.readline()), daemon=True)  # type: ignore[union-attr]
+    reading.start()
+    reading.join(HANGS)
+    assert line, "it says nothing"
+    return line[0].strip()
+
+
+def tell(process: subprocess.Popen[str], words: str) -> None:
+    """Write a line to a process."""
+    assert process.stdin is not None
+    process.stdin.write(f"{words}\n")
+    process.stdin.flush()
+
+
+_HOLDS = """
+run = AgentRun("r", root=root, by="ann")
+run.save(b"from ann")
+say("holds", run.term)
+heard()
+try:
+    say("saved", run.save(b"late"))
+except Busy as error:
+    say(type(error).__name__, error, "|", error.hint)
+heard()
+"""
+
+_TAKES_OVER = """
+try:
+    AgentRun("r", root=root, by="bob").save(b"")
+except Claimed as error:
+    say(error)
+heard()
+began = time.monotonic()
+run = AgentRun("r", root=root, by="bob")
+until(lambda: run.save(b"from bob"))
+say(f"{time.monotonic() - began:.2f}", run.term, run.load(1).decode())
+heard()
+say(run.save(b"again"), run.load().decode())
+"""
+
+
+def test_a_run_killed_on_one_machine_goes_on_at_another_when_its_lease_has_ended(machines: Machines) -> None:
+    one = machines.start("one", _HOLDS)
+    assert said(one) == "holds 1"
+    two = machines.start("two", _TAKES_OVER)
+    told = said(two)
+    assert told.startswith("r: claimed by ann since 2")
+    assert re.search(r", until 2\S+Z unless the holder renews it", told), told
+    tell(two, "go")
+    one.kill()
+    waited, term, state = said(two).split(" ", 2)
+    assert float(waited) < machines._lease + 2 * slower(time.monotonic)
+    assert (term, state) == ("2", "from ann")
+
+
+def test_a_process_that_was_stopped_past_its_lease_is_refused_after_a_take_over(machines: Machines) -> None:
+    one = machines.start("one", _HOLDS)
+    assert said(one) == "holds 1"
+    two = machines.start("two", _TAKES_OVER)
+    said(two)
+    tell(two, "go")
+    one.send_signal(signal.SIGSTOP)
+    assert float(said(two).split()[0]) < machines._lease + 2 * slower(time.monotonic)
+    one.send_signal(signal.SIGCONT)
+    tell(one, "save")
+    assert said(one) == ("StaleLease r: its claim, term 1, was lost; bob has it now, term 2 | ralf run show r")
+    tell(two, "save")
+    assert said(two) == "3 again"
+
+
+def test_a_process_that_was_stopped_goes_on_where_nobody_took_its_run(machines: Machines) -> None:
+    one = machines.start("one", _HOLDS)
+    assert said(one) == "holds 1"
+    one.send_signal(signal.SIGSTOP)
+    time.sleep(machines._lease + 1)
+    one.send_signal(signal.SIGCONT)
+    tell(one, "save")
+    assert said(one) == "saved 2"
+
+
+def test_a_run_that_is_released_is_claimed_at_once_elsewhere(machines: Machines) -> None:
+    one = machines.start("one", _HOLDS + "run.close()\nsay(repr(time.time()))\n")
+    said(one)
+    two = machines.start("two", _TAKES_OVER.replace('say(f"', 'say(repr(time.time()))\nsay(f"'))
+    said(two)
+    tell(two, "go")
+    tell(one, "save")
+    said(one)
+    tell(one, "close")
+    assert float(said(two)) - float(said(one)) < 1.0 * slower(time.monotonic)
+
+
+def test_a_signal_from_another_machine_wakes_a_wait(machines: Machines) -> None:
+    waiting = 'run = AgentRun("r", root=root)\nrun.save(b"")\nsay("waits")\n'
+    one = machines.start("one", waiting + 'found = run.wait_signal("go", 60)\nsay(found.text, repr(time.time()))\n')
+    said(one)
+    time.sleep(1)
+    two = machines.start("two", 'sent = time.time()\nsend_signal("r", "go", "on", root=root)\nsay(repr(sent))\n')
+    began = float(said(two))
+    text, when = said(one).split()
+    assert text == "on"
+    assert float(when) - began < 2.0 * slower(time.monotonic)
+
+
+_KEEPS = """
+state = claims.claim(by="ann", keep=True, root=root)
+say(state.claim.lease(state.task.id))
+heard()
+try:
+    claims.done("Late", lease=state.claim.lease(state.task.id), root=root)
+except Busy as error:
+    say(type(error).__name__, error)
+"""
+
+_CLAIMS = """
+try:
+    claims.claim(by="bob", root=root)
+except NothingReady as error:
+    say(error)
+heard()
+began = time.monotonic()
+state = until(lambda: claims.claim(by="bob", keep=True, root=root))
+say(f"{time.monotonic() - began:.2f}")
+heard()
+say(claims.done("Ready", by="bob", root=root).task.status)
+"""
+
+
+@contextmanager
+def stopped(process: subprocess.Popen[str]) -> Iterator[None]:
+    """A process that is stopped for the length of a block."""
+    process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGCONT)
+
+
+def test_a_task_whose_holder_is_stopped_is_claimed_on_another_machine_and_the_late_holder_is_refused(
+    machines: Machines,
+) -> None:
+    from ralf.tasks import editing
+
+    made = editing.add("One", root=machines.root("one"))
+    relative = made.path.relative_to(machines.root("one"))
+    there = machines.root("two") / relative
+    there.parent.mkdir(parents=True, exist_ok=True)
+    there.write_bytes(made.path.read_bytes())  # as git brings it
+    one = machines.start("one", _KEEPS)
+    lease = said(one)
+    two = machines.start("two", _CLAIMS)
+    assert "claimed: " in said(two)
+    with stopped(one):
+        tell(two, "go")
+        assert float(said(two)) < machines._lease + 2 * slower(time.monotonic)
+    tell(one, "done")
+    assert said(one).startswith(f"StaleLease {made.task.id}: lease {lease} has ended: lost at")
+    tell(two, "done")
+    assert said(two) == "completed"
+
+
+# ---- servers that are away ----
+
+_SAVES = """
+run = AgentRun("r", root=root, by="ann")
+run.save(b"1")
+say("holds")
+heard()
+for call in (lambda: run.save(b"2"), lambda: AgentRun("s", root=root).save(b""), lambda: claims.claim(root=root)):
+    began = time.monotonic()
+    try:
+        call()
+    except Fenced as error:
+        say(f"{time.monotonic() - began:.0f}", error, "|", error.hint)
+heard()
+say("saved", until(lambda: run.save(b"3")))
+"""
+
+
+@pytest.mark.release(seconds=80)
+def test_while_no_server_answers_save_and_claim_wait_and_say_that_they_are_fenced(tmp_path: Path) -> None:
+    servers = natskit.Servers(3)
+    servers.ready()
+    machines = Machines(tmp_path, servers, 3)
+    try:
+        one = machines.start("one", _SAVES)
+        assert said(one) == "holds"
+        for number in range(3):
+            servers.signal(number, signal.SIGKILL)
+        tell(one, "save")
+        for where in ("r", "s", "tasks"):
+            waited, _, words = said(one).partition(" ")
+            assert 10 < float(waited) < 25, words
+            assert words.startswith(f"{where}: ")
+        servers.ready()
+        tell(one, "save")
+        assert said(one) in ("saved 2", "saved 3")  # the one that was under way may have landed
+    finally:
+        machines.end()
+        servers.stop()
+
+
+# ---- elections ----
+
+
+@contextmanager
+def besieged(
+    folder: Path, lease: int
+) -> Iterator[tuple[subprocess.Popen[str], subprocess.Popen[str], natskit.Servers]]:
+    """A process that holds a run, one of another machine that asks for it all the time, and three servers."""
+    servers = natskit.Servers(3)
+    servers.ready()
+    machines = Machines(folder, servers, lease)
+    try:
+        one = machines.start("one", _HOLDS)
+        assert said(one) == "holds 1"
+        two = machines.start("two", _TAKES_OVER)
+        said(two)
+        tell(two, "go")
+        yield one, two, servers
+    finally:
+        machines.end()
+        servers.stop()
+
+
+@pytest.mark.release(seconds=60)
+def test_a_holder_that_renews_in_time_is_never_taken_over_while_leaders_die(tmp_path: Path) -> None:
+    """The lease lasts as long as it does by default: elections take up to 9 seconds of it."""
+    with besieged(tmp_path, 15) as (one, two, servers):
+        for stream in ("RALF_LEASES-", "RALF-"):
+            _kill_leader(servers, stream)
+            time.sleep(13)
+            servers.ready()
+            time.sleep(2)
+        tell(one, "save")
+        assert said(one) == "saved 2"
+        one.kill()
+        assert float(said(two).split()[0]) > 25
+
+
+def test_a_lease_that_ends_during_an_election_is_taken_over(tmp_path: Path) -> None:
+    """So the test before can fail, and a lease is not to be shorter than an election."""
+    with besieged(tmp_path, 3) as (one, two, servers):
+        _kill_leader(servers, "RALF_LEASES-")
+        assert said(two).split()[1] == "2"
+        tell(one, "save")
+        assert said(one).startswith("StaleLease r: its claim, term 1, was lost; bob has it now, term 2")
+
+
+def _kill_leader(servers: natskit.Servers, stream: str) -> None:
+    for number in range(3):
+        found = servers.asked(number, "jsz?streams=1&accounts=1")
+        for account in found.get("account_details") or ():
+            for one in account.get("stream_detail") or ():
+                if one["name"].startswith(stream) and one.get("cluster", {}).get("leader"):
+                    servers.signal(int(one["cluster"]["leader"].removeprefix("n")), signal.SIGKILL)
+                    return
+    raise AssertionError(f"{stream} has no leader")
