@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+import ralf
+import storekit
 from kit.rights import as_modes_say
 from promises.user import User
 from storekit import SOURCE
@@ -95,3 +97,12 @@ def test_every_command_that_reads_says_the_same(made: User, tmp_path: Path, how:
         for path in index.parent.glob("index.db*"):
             path.unlink()
         shutil.copy(kept, index)
+
+
+def test_the_log_of_the_index_is_short_after_a_checkpoint_and_after_a_search(tmp_path: Path) -> None:
+    storekit.write_session(tmp_path / "session.jsonl", 60_000)
+    ralf.checkpoint("tide", tmp_path / "session.jsonl", root=tmp_path)
+    ralf.record_decision("tide", "Use WAL", root=tmp_path)
+    assert ralf.search("tide table", root=tmp_path)
+    (log,) = (tmp_path / ".autonomous/context/cache").rglob("index.db-wal")
+    assert log.stat().st_size <= 512 << 10

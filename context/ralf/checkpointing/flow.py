@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ralf import config, project as projects, routing
 from ralf.checkpointing.due import Piece, cut, full
 from ralf.config.local_config import MODELS
+from ralf.document import index
 from ralf.errors import Busy, DamagedRouteFile, DamagedTranscript, UnknownToken, UsageError
 from ralf.facts.progress import run_tree
 from ralf.model import Attempt, Checkpoint
@@ -460,6 +461,8 @@ def _start_worker(ingest: Ingest) -> None:
 
 def _report(ingest: Ingest, refinements: tuple[Refinement, ...]) -> CheckpointReport:
     """Build the report of a call."""
+    if ingest.written:
+        index.shorten(ingest.project.room_for(index.NAME))
     source, run = ingest.source, ingest.source.attempt
     numbered = (one for one in ingest.context.active_work.last_runs if run is not None and one.run == run.run)
     return CheckpointReport(

@@ -96,6 +96,18 @@ def with_index(path: Path | None, work: Callable[[Index | None], T]) -> T:
     return work(None)
 
 
+_LONG_LOG = 512 << 10  # bytes
+
+
+def shorten(path: Path | None) -> None:
+    """Move a long log of the index at a path into its file: it takes room, and whoever opens it first has to read it. A
+    write is too short to wait for that, a checkpoint and a search are not. Nothing while others use the index.
+    """
+    with suppress(OSError):
+        if path is not None and Path(f"{path}-wal").stat().st_size > _LONG_LOG:
+            with_index(path, lambda index: index.ask("pragma wal_checkpoint(truncate)") if index is not None else None)
+
+
 class Index:
     """An open index, at `path`. Every method raises Unusable."""
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import TypeVar
 
-from ralf.document.index import NAME, Index, with_index
+from ralf.document.index import NAME, Index, shorten, with_index
 from ralf.errors import Damaged
 from ralf.finding import units
 from ralf.finding.units import Unit
@@ -86,7 +86,10 @@ def with_database(project: Project, work: Callable[[sqlite3.Connection, Index | 
             _make_tables(db)
             return work(db, None)
 
-    return with_index(project.room_for(NAME), asked)
+    try:
+        return with_index(project.room_for(NAME), asked)
+    finally:
+        shorten(project.room_for(NAME))
 
 
 def _make_tables(db: sqlite3.Connection) -> None:
