@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar, cast
@@ -74,6 +75,11 @@ def root_of(ctx: click.Context) -> str | None:
     """The project directory that was named, None for none."""
     root: str | None = given(ctx, "root")
     return root
+
+
+def with_root_named(command: str, root: str | None) -> str:
+    """`command`, which stands for `ralf`, as it is typed for a project that was named by --root."""
+    return command if root is None else f"{command} --root {shlex.quote(root)}"
 
 
 def taking(name: str) -> Callable[[F], F]:

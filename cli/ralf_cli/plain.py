@@ -188,11 +188,16 @@ def _is_positive(value: str) -> bool:
 
 def _typed(text: str, root: str | None) -> str:
     """A hint with the commands in it as they are typed in the project that is meant."""
+    import shlex
+
     from ralf import config, project
     from ralf_integrations.blackbox5 import installing
 
+    if "--root" in text:
+        return text
     with suppress(RalfError, OSError):
-        return config.typed(text, installing.command(project.find(root)))
+        command = installing.command(project.find(root))
+        return config.typed(text, command if root is None else f"{command} --root {shlex.quote(root)}")
     return text
 
 
@@ -218,7 +223,7 @@ def _show(options: _Options, root: str | None) -> str:
 
     context = ralf.get_context(options[""], root=root)
     most = options.get("--max-tokens")
-    if context.warnings:
+    if context.warnings or root is not None:  # what it says to type names the project, too
         return ""
     return context.render(None if most is None else int(most), fenced=environment.is_agent())
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ralf_cli import tables
-from ralf_cli.command import command, taking
+from ralf_cli.command import command, taking, with_root_named
 from ralf_cli.options import (
     Misused,
     complete_label,
@@ -170,6 +170,7 @@ def show(
     (the readable part is printed)
     """
     import ralf
+    from ralf.text.frozen import replace
 
     route, ids = route_and_labels(ctx, given, 1)
     if ids:
@@ -190,6 +191,7 @@ def show(
         from ralf_integrations.stores import choosing
 
         context = ralf.get_context(route, root=root, query=query)
+        context = replace(context, command=with_root_named(context.command, root))
         choosing.place_file(root, context.route)
         _tell_session(root, context.route)
     else:

@@ -11,7 +11,7 @@ import click
 from ralf.errors import RalfError
 from ralf.text.cleaning import clean
 from ralf.text.patterns import regex
-from ralf_cli.command import root_of
+from ralf_cli.command import root_of, with_root_named
 from ralf_cli.tables import bounded
 
 _OURS = regex(r"(\x1b\[(?:[0-4]|3[0-7])(?:;(?:[0-4]|3[0-7]))*m)")
@@ -44,13 +44,14 @@ def complain(message: str, hint: str = "") -> None:
 def typed(text: str) -> str:
     """A text of ours with the commands in it as they are typed in the project that is meant."""
     context = click.get_current_context(silent=True)
-    if context is None or "ralf " not in text:
+    if context is None or "ralf " not in text or "--root" in text:
         return text
     from ralf import config, project
     from ralf_integrations.blackbox5 import installing
 
     with suppress(RalfError, OSError):
-        return config.typed(text, installing.command(project.find(root_of(context))))
+        root = root_of(context)
+        return config.typed(text, with_root_named(installing.command(project.find(root)), root))
     return text
 
 

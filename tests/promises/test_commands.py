@@ -56,6 +56,19 @@ def test_a_mistake_in_a_folder_without_a_project_creates_no_project(stranger: Us
 
 
 @pytest.mark.ci
+def test_what_is_said_to_type_names_the_project_that_was_named(user: User) -> None:
+    prepared(user)
+    user.has_decided("tidepool", *(f"Gauge {n} is read in centimetres above the local datum" for n in range(40)))
+    elsewhere = user.home
+    named = ("--root", str(user.project))
+    shown = user.ralf("", *named, "show", "tidepool", "--max-tokens", 300, cwd=elsewhere)
+    assert f"ralf --root {user.project} show tidepool" in shown.out, shown
+    assert f"ralf --root {user.project} list" in user.ralf("", *named, "show", "harbour", cwd=elsewhere).err
+    assert f"ralf --root {user.project} route tidepool" in user.ralf("", *named, cwd=elsewhere).err
+    assert "--root" not in user.does("show", "tidepool", "--max-tokens", 300).out
+
+
+@pytest.mark.ci
 def test_what_is_refused_makes_no_folder_and_no_lock(user: User, stranger: User) -> None:
     before = {path for path in user.project.rglob("*") if "cache" not in path.parts}
     assert user.ralf("memory", "drop", "trap-99").status == 3
