@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ralf_cli.command import command
+from ralf_cli.command import Command, command
 from ralf_cli.options import (
+    Misused,
     called_now,
     with_json,
     with_json_alone,
@@ -45,7 +47,25 @@ _again = click.option(
 _LARGE = 5_000_000  # bytes from which a checkpoint takes long enough for a progress bar
 
 
-@command(short_help="Checkpoint new transcript content.")
+class _Checkpoint(Command):
+    """Its hint for a second argument says where a transcript is named."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click does."""
+        typed = [*args]
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            if "unexpected extra argument" not in error.message or len(typed) != len(_ROUTE_AND_FILE):
+                raise
+            hint = f"{ctx.command_path} {shlex.quote(typed[0])} --transcript {shlex.quote(typed[1])}"
+            raise Misused(ctx, error.message, hint) from None
+
+
+_ROUTE_AND_FILE = ("ROUTE", "FILE")
+
+
+@command(short_help="Checkpoint new transcript content.", cls=_Checkpoint)
 @with_route
 @click.option(
     "--transcript",
@@ -108,6 +128,7 @@ def checkpoint(
     import ralf
     from ralf import project as projects, routing
     from ralf.config.local_config import MODELS
+    from ralf.errors import DamagedTranscript
     from ralf.route import offsets
     from ralf.transcripts.reader import open_transcript
     from ralf_cli.output import say
@@ -124,7 +145,11 @@ def checkpoint(
         return
     project = projects.find(root)
     route = routing.check_new(project, route)
-    source = open_transcript(path, root=project.root, as_text=read_as == "text")
+    try:
+        source = open_transcript(path, root=project.root, as_text=read_as == "text")
+    except DamagedTranscript as error:
+        error.hint = error.hint.replace(" ROUTE ", f" {route} ")
+        raise
     begin = offsets.begin_of(project, route, source, again=again)
     if summarizer in MODELS and sys.stderr.isatty():
         say(f"asking {summarizer}; this may take a while")
@@ -289,7 +314,9 @@ def _transcript(named: str | None, root: str | None) -> Path:
     found = newest_logs(project, most=_SESSIONS)
     if not found:
         ctx = click.get_current_context()
-        hint = f"{ctx.command_path} {ctx.params['route']} --transcript FILE"
+        route = ctx.params["route"]
+        named = f"ROUTE --transcript {shlex.quote(route)}" if Path(route).is_file() else f"{route} --transcript FILE"
+        hint = f"{ctx.command_path} {named}"
         raise TranscriptNotFound(project.root, "no client has kept a session of this project here", hint)
     return found[0]
 

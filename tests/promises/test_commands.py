@@ -69,6 +69,17 @@ def test_what_is_said_to_type_names_the_project_that_was_named(user: User) -> No
 
 
 @pytest.mark.ci
+def test_a_transcript_that_is_named_in_a_wrong_place_has_a_hint_that_can_be_typed(user: User) -> None:
+    (user.project / "session.jsonl").write_text("{}\n")
+    (user.project / "minutes.md").write_text("# Minutes\n\nWe met.\n")
+    said = user.ralf("checkpoint", "tides", "session.jsonl").err
+    assert "ralf checkpoint tides --transcript session.jsonl" in said
+    assert "ralf checkpoint ROUTE --transcript session.jsonl" in user.ralf("checkpoint", "session.jsonl").err
+    said = user.ralf("checkpoint", "tides", "--transcript", "minutes.md").err
+    assert "ralf checkpoint tides --transcript minutes.md --as text" in said
+
+
+@pytest.mark.ci
 def test_what_is_refused_makes_no_folder_and_no_lock(user: User, stranger: User) -> None:
     before = {path for path in user.project.rglob("*") if "cache" not in path.parts}
     assert user.ralf("memory", "drop", "trap-99").status == 3
