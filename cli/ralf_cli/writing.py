@@ -299,7 +299,8 @@ def complained(damage: str) -> bool:
     if damage:
         from ralf_cli.terminal import complain
 
-        complain(damage, "what was written is in the journal; mend the file, then run the same command again")
+        what = "what was typed is recorded, in the journal; mend the file, or move it away, and the next write shows it"
+        complain(damage, what)
     return bool(damage)
 
 

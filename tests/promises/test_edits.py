@@ -334,7 +334,9 @@ def test_a_file_with_conflict_markers_is_left_as_it_is_and_every_command_names_i
 ) -> None:
     user.write_note(route, "<<<<<<< ours\nred\n=======\nwhite\n>>>>>>> theirs")
     before = path.read_bytes()
-    user.ralf("decide", route, "Go on").complains(4, path)
+    decided = user.ralf("decide", route, "Go on")
+    decided.complains(4, path)
+    assert "is recorded" in decided.err and "again" not in decided.err
     shown = user.ralf("show", route)
     shown.complains(4, path)
     assert "Go on" in shown.out

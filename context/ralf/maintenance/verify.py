@@ -238,7 +238,7 @@ def _about(project: Project) -> Iterator[Finding]:
         (project.route_file(move.old), f"is left of the rename of {move.old} to {move.new}", "absorb it")
         for move in renaming.unfinished(project)
     ]
-    aside = "was set aside when somebody saved it: merge it by hand, then delete it"
+    aside = "was set aside, since it could not be merged: merge it by hand, then delete it"
     notes += [(path, aside, "") for path in sorted(project.routes.glob("*.displaced-*"))]
     left = "is what somebody left who died, or has not finished"
     notes += [(path, left, "remove it") for path in leftovers(project)]
