@@ -173,7 +173,10 @@ def route_and_labels(
     if is_named:
         _tell_name(ctx, route)
     if len(found) > most:
-        raise click.UsageError(f"Got unexpected extra argument ({found[most]})", ctx)
+        what = f"Got unexpected extra argument ({found[most]})"
+        if spans and all(LABEL.fullmatch(one) for one in found):
+            raise Misused(ctx, what, f"{ctx.command_path} {route} {found[0]}..{found[1]}")
+        raise click.UsageError(what, ctx)
     return route, found
 
 

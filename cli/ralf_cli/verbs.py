@@ -87,6 +87,16 @@ _ELSEWHERE = {
 }
 """The same, where the command stands elsewhere."""
 
+_OTHER_OPTIONS = {
+    "ralf decide": {
+        **dict.fromkeys(("--rejected", "--alternative", "--not", "--over"), "--instead-of"),
+        **dict.fromkeys(("--rationale", "--reason", "--why"), "--because"),
+    },
+    "ralf doctor": {"--fix": "--repair"},
+    "ralf task done": {"--message": "TEXT", "-m": "TEXT"},
+}
+"""Options that people and agents type, and what they are called there."""
+
 _ALL = "ralf help all"
 
 _GROUPS = ("task", "memory", "loop", "run")
@@ -100,6 +110,8 @@ def wrong(ctx: click.Context, name: str, rest: Sequence[str]) -> Misused:
     path, lower = ctx.command_path, name.casefold()
     if path == "ralf" and lower == "context":
         return _of_context(ctx, rest)
+    if path == "ralf" and (hint := _of_aqua(lower, rest)):
+        return Misused(ctx, f"No such command {name!r}.", hint)
     if path == "ralf" and lower in CONTEXT:
         return Misused(ctx, f"No such command {name!r}.", _of_verb(lower, rest))
     if path == "ralf" and lower == "signal":  # RUN NAME DATA
@@ -115,6 +127,37 @@ def wrong(ctx: click.Context, name: str, rest: Sequence[str]) -> Misused:
         names = {group: _names(ctx, group) for group in ("", *_GROUPS)}
         hint = _in_groups(lower, rest, path, names) or _near(lower, rest, path, names)
     return Misused(ctx, f"No such command {name!r}.", hint or f"{path} --help")
+
+
+def right_option(error: click.UsageError) -> str:
+    """The command with the option that was meant by one that it does not have, "" for none."""
+    path = error.ctx.command_path if error.ctx is not None else ""
+    name = error.option_name if isinstance(error, click.NoSuchOption) else ""
+    if (
+        path == "ralf task edit"
+        and isinstance(error, click.BadParameter)
+        and error.param
+        and error.param.name == "status"
+    ):
+        return "ralf task done TEXT --task ID, or ralf task fail REASON --task ID"
+    other = _OTHER_OPTIONS.get(path, {}).get(name, "")
+    return f"{path} {other}" if other else ""
+
+
+def _of_aqua(name: str, rest: Sequence[str]) -> str:
+    """What a command of Aqua's is here, "" for none: its words and options are other ones (docs/tasks.md)."""
+    if name == "add" and not _OF_A_TASK.isdisjoint(rest):
+        return f"ralf task add {shlex.join(rest)}"
+    if name == "fail":
+        return f"ralf task fail {shlex.join(one.removeprefix('--reason=') for one in rest if one != '--reason')}"
+    if name == "watch" and not rest:
+        return "ralf loop status --follow"
+    return _AQUA.get(name, "")
+
+
+_OF_A_TASK = frozenset(("-p", "--priority", "-t", "--tag", "--after", "--verify", "--role"))
+
+_AQUA = {"spawn": "ralf loop --agent claude --detach", "ps": "ralf status --all", "msg": "ralf send SESSION TEXT"}
 
 
 def _of_context(ctx: click.Context, rest: Sequence[str]) -> Misused:

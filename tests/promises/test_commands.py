@@ -79,6 +79,28 @@ def test_a_transcript_that_is_named_in_a_wrong_place_has_a_hint_that_can_be_type
     assert "ralf checkpoint tides --transcript minutes.md --as text" in said
 
 
+AQUA = {
+    ("add", "Write the parser", "-p", "8", "-t", "parser"): "ralf task add 'Write the parser' -p 8 -t parser",
+    ("fail", "--reason", "no grammar"): "ralf task fail 'no grammar'",
+    ("watch",): "ralf loop status --follow",
+    ("ps",): "ralf status --all",
+    ("spawn", "1", "-b", "--loop"): "ralf loop --agent claude --detach",
+    ("msg", "hello"): "ralf send",
+    ("doctor", "--fix"): "ralf doctor --repair",
+    ("decide", "tides", "Use WAL", "--rejected", "Postgres"): "ralf decide --instead-of",
+    ("log", "tidepool", "cp-1", "cp-2"): "ralf log tidepool cp-1..cp-2",
+    ("task", "edit", "TASK-1", "--status", "completed"): "ralf task done",
+}
+
+
+@pytest.mark.ci
+def test_a_command_or_an_option_of_another_tool_has_the_right_one_in_its_hint(user: User) -> None:
+    prepared(user)
+    for words, hint in AQUA.items():
+        ran = user.ralf("", *words)
+        assert (ran.status, f"hint: {hint}" in ran.err) == (2, True), (words, ran)
+
+
 @pytest.mark.ci
 def test_what_is_refused_makes_no_folder_and_no_lock(user: User, stranger: User) -> None:
     before = {path for path in user.project.rglob("*") if "cache" not in path.parts}
