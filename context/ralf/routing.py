@@ -236,7 +236,7 @@ def not_found(project: Project, route: str) -> RouteNotFound:
 
     by_folded = {name.casefold(): name for name in names_of(project)}
     longer = sorted(name for name in by_folded if name.startswith(route.casefold()))
-    found = [*longer, *difflib.get_close_matches(route.casefold(), by_folded, n=3, cutoff=0.5)]
+    found = [*longer, *difflib.get_close_matches(route.casefold(), by_folded, n=3, cutoff=0.7)]
     return RouteNotFound(route, tuple(by_folded[name] for name in dict.fromkeys(found))[:3])
 
 

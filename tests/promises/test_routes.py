@@ -89,6 +89,11 @@ def test_a_mistyped_route_is_refused_with_the_name_that_was_meant_and_makes_no_r
     assert [row["route"] for row in user.does("list", "--json").json()] == ["tidepool"]
 
 
+def test_no_route_is_called_close_that_shares_only_a_prefix_and_some_digits(user: User) -> None:
+    user.does("decide", "TASK-1769903002", "Use argparse")
+    assert "TASK-1769903002" not in user.ralf("show", "TASK-001").err
+
+
 def test_a_text_typed_before_its_route_is_refused_with_the_command_that_was_meant(user: User) -> None:
     user.does("decide", "api-refactoring", "Use WAL")
     for text in ("Sqlite", "Use SQLite"):

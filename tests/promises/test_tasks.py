@@ -40,6 +40,12 @@ def test_the_status_counts_open_tasks_and_names_a_task_file_with_marks_of_a_conf
         assert ran.status == status and first in ran.out + ran.err, ran
 
 
+def test_no_task_is_named_for_another_whose_random_id_begins_alike(user: User) -> None:
+    user.adds("Store the levels", "--id", "TASK-v0fk")
+    assert "TASK-v0fk" not in user.ralf("task", "show", "TASK-7k3q").err
+    assert "TASK-v0fk" in user.ralf("task", "show", "TASK-v0fl").err
+
+
 @pytest.mark.parametrize(("folder", "said"), [("completed", "completed"), ("cancelled", "cancelled")])
 def test_a_person_closes_a_task_by_moving_its_file(user: User, folder: str, said: str) -> None:
     id_ = user.adds("Store the levels")

@@ -53,6 +53,8 @@ _WAITS = f"""((select other.id {_CHAIN.format("task.id", _BEFORE)}) is not null 
 
 _MOST_COMPARED = 2_000  # titles that a wrong one is compared with
 
+_ALIKE = 0.75  # of 1: ids that somebody may have meant, which begin alike and are random else
+
 
 class Book:
     """The tasks of a project at one moment, and whose claims live.
@@ -359,8 +361,10 @@ class Book:
         titles = self.entries.ask(
             f"select id, title from task where status <> '' order by {TASK_ORDER} limit {_MOST_COMPARED}"  # noqa: S608
         )
-        near = {name: id_ for id_, title in titles for name in (title, id_.casefold())}
-        closest = tuple(dict.fromkeys(near[one] for one in difflib.get_close_matches(words[:200], near, MOST_NAMED)))
+        near, by_id = {title: id_ for id_, title in titles}, {id_.casefold(): id_ for id_, _ in titles}
+        found = [by_id[one] for one in difflib.get_close_matches(words[:200].casefold(), by_id, MOST_NAMED, _ALIKE)]
+        found += [near[one] for one in difflib.get_close_matches(words[:200], near, MOST_NAMED)]
+        closest = tuple(dict.fromkeys(found))[:MOST_NAMED]
         raise TaskNotFound(cleaning.one_line(cleaning.clean(named))[:100], closest, self._titles(closest))
 
     def _titles(self, ids: Sequence[str]) -> str:
