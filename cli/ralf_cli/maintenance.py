@@ -213,7 +213,8 @@ def forget(
         check_no_agent(route, "nothing was forgotten", f"ralf forget {route}")
     if not dry_run and not yes:
         looked = _forget(route, id, text, dry_run=True, root=root)
-        _confirm(looked)
+        if looked.touched:
+            _confirm(looked)
     done = _forget(route, id, text, dry_run=dry_run, root=root)
     if as_json:
         emit_json(fields_of(done))

@@ -130,3 +130,9 @@ def test_an_old_buffer_that_is_saved_after_a_forget_is_left_and_named(user: User
     assert str(path) in ran.err
     assert user.files_holding(NAME) == [path]
     assert NAME not in user.does("search", "check the gauge").out
+
+
+def test_nobody_is_asked_whether_to_forget_words_that_stand_nowhere(user: User) -> None:
+    user.does("decide", "harbour", "Use SQLite")
+    status, said = user.types("forget", "harbour", "--text", "zanzibar in guineas")
+    assert status == 0 and "nothing to forget" in said and "cannot be undone" not in said
