@@ -70,7 +70,7 @@ def log(
         emit_json([fields_of(event) for event in events])
     elif events:
         rows = [
-            (f"r{e.revision}" if e.revision else "-", shown(e.time), e.kind, e.id or "-", e.who or "-", e.text or "-")
+            (f"r{e.revision}" if e.revision else "-", shown(e.time), e.kind, e.id or "-", _who(e.who), e.text or "-")
             for e in events
         ]
         table(("REVISION", "TIME", "KIND", "ID", "WHO", "WHAT"), rows)
@@ -78,6 +78,11 @@ def log(
         say(f"{route}: nothing since {since}")
     else:
         say(f"{route}: has no record yet; its file came without a journal")
+
+
+def _who(who: str) -> str:
+    """Who wrote a record, in the word that the brief has for an edit of the file."""
+    return "by hand" if who == "human-edit" else who or "-"
 
 
 def _tell_difference(route: str, a: str | None, b: str | None, root: str | None, *, as_json: bool) -> None:

@@ -144,8 +144,8 @@ def _tidy(agent: str, root: str | None) -> None:
 
     warn(made.warnings)
     gone = len(before.items) - len(made.items)
-    undo = f"to undo it: ralf memory edit --to r{before.revision}"
-    click.echo(f"{agent}: {len(made.items):,} items, {gone:,} fewer; {undo}")
+    what = f"{gone:,} fewer; to undo it: ralf memory edit --to r{before.revision}" if gone else "nothing to drop"
+    click.echo(f"{agent}: {len(made.items):,} items, {what}")
 
 
 @command(short_help="Erase text from the entire store.")

@@ -174,7 +174,8 @@ def emit_report(report: CheckpointReport) -> None:
         click.echo(
             f"{report.route}: {entry.checkpoint_id} ({entry.reason}), {entry.tokens:,} tokens: {title}".rstrip(": ")
         )
-    click.echo(f"{report.tokens_read:,} tokens became {report.tokens_stored:,} ({report.ratio:.0f}:1)")
+    share = f" ({report.ratio:.0f}:1)" if report.ratio >= 1 else ""
+    click.echo(f"{report.tokens_read:,} tokens became {report.tokens_stored:,}{share}")
     _emit_refinements(report)
     click.echo(str(report.path))
 

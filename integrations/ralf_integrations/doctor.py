@@ -166,7 +166,8 @@ def _store(project: Project) -> Iterator[Check]:
     damage = [finding for finding in report.findings if finding.damage]
     if damage:
         what = f"{len(damage)} damaged; first {damage[0].path}: {damage[0].what}"
-        yield Check("store", "problem", what, "ralf doctor --repair")
+        is_typed = str(damage[0].path) == str(project.config_file)  # which nothing but its writer repairs
+        yield Check("store", "problem", what, f"mend it: {damage[0].path}" if is_typed else "ralf doctor --repair")
     else:
         counts = ((len(report.routes), "route"), (report.records, "record"), (report.blobs, "blob"))
         found = ", ".join(f"{count:,} {noun}{'s' * (count != 1)}" for count, noun in counts)

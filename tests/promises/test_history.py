@@ -39,6 +39,14 @@ def test_the_log_lists_every_write_newest_first_with_revision_and_id(user: User)
     assert shown.index("r5 ") < shown.index("cp-001") < shown.index("r1 ")
 
 
+def test_the_log_has_the_word_of_the_brief_for_an_edit_of_the_file(user: User) -> None:
+    user.does("decide", "harbour", "Use SQLite")
+    user.edit(user.route_file("harbour"), "Use SQLite", "Use SQLite in WAL mode")
+    user.does("decide", "harbour", "Cache tiles")
+    assert "by hand" in user.does("log", "harbour").out
+    assert "(by hand)" in user.does("show", "harbour").out
+
+
 def test_a_diff_tells_what_came_and_went_between_two_moments(user: User) -> None:
     user.has_decided("harbour", "Use SQLite", "Cache tiles", "Draw in metres")
     user.does("undo", "harbour", "DEC-001")
