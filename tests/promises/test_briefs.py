@@ -39,6 +39,13 @@ def at_least(text: str) -> int:
     return len(re.findall(r"\s?[^\W\d_]+|\d{1,3}|[^\w\s]+|_+|\s+(?=\S)|\s+", text)) * 7 // 10
 
 
+def test_a_brief_of_a_route_that_no_session_worked_on_says_that_it_is_not_all(user: User) -> None:
+    user.has_decided("harbour", "Gauge 7 is read in centimetres, whatever the maker's manual of that year says")
+    for budget in (50, 60, 70, 80):
+        text = brief(user, budget)
+        assert "centimetres" in text or "Not all of it" in text, (budget, text)
+
+
 def test_the_least_that_another_client_is_handed_after_a_kill_has_the_first_message_with_the_rules(user: User) -> None:
     rules = "Build the reader in five steps. Never touch data/raw. Use argparse, no click."
     session = user.session()

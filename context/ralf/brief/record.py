@@ -142,7 +142,8 @@ def part(
     left_out = f"Not all of it: `{view.command} show {view.route or 'ROUTE'}`, `{view.command} search WORDS`."
     budget = Budget(max_tokens)
     if not budget.take([head, left_out]):
-        shorter = (head, head.partition("\n")[0], left_out)
+        title = head.partition("\n")[0]
+        shorter = (f"{title}\n{left_out}", title, left_out)
         return next((text for text in shorter if Budget(max_tokens).take([text])), ""), composer.pieces
     text, is_whole, _ = _filled(composer, budget)
     return "\n".join(filter(None, (head, text, "" if is_whole else left_out))), composer.pieces
