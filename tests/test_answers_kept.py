@@ -389,22 +389,6 @@ def test_an_answer_that_is_given_again_is_a_sign_of_life(world: World) -> None:
     assert path.stat().st_mtime > 0
 
 
-def test_a_sign_of_life_is_of_the_project_that_one_is_in(world: World) -> None:
-    """An answer of another project, which may have a lease of the same name, is none there."""
-    other = User(world.user.home, world.folder / "other")
-    other.does("init")
-    other.does("decide", "mast", "Keep the mast")
-    (cache,) = (other.project / FOLDER / "cache").glob("*/")
-    (cache / "leases").mkdir()
-    (theirs := cache / "leases/TASK-1-1").touch()
-    os.utime(theirs, (0, 0))
-    for _ in range(6):
-        time.sleep(0.2)
-        said = world.user.ralf("", "--root", other.project, "list", env={"RALF_LEASE": "TASK-1:1"})
-        assert said.status == 0 and "mast" in said.out
-    assert theirs.stat().st_mtime == 0
-
-
 def test_a_git_that_says_nothing_any_more_is_not_waited_for(world: World) -> None:
     git, is_stuck = shutil.which("git"), world.folder / "stuck"
     text = f'#!/bin/sh\ntest -e "{is_stuck}" && exec sleep 10000\nexec "{git}" "$@"\n'
@@ -473,16 +457,6 @@ def test_what_code_makes_that_was_replaced_since_it_was_loaded_is_not_kept(world
     assert (world.newest() > before) is not is_changed
 
 
-def test_a_linked_worktree_keeps_nothing_that_is_never_given_again(world: World) -> None:
-    world.settle()
-    before = world.newest()
-    world.user.git("worktree", "add", "-q", str(world.folder / "linked"))
-    for _ in range(3):
-        assert "tide" in world.user.does("list", cwd=world.folder / "linked").out
-        time.sleep(0.1)
-    assert world.newest() == before
-
-
 def test_a_pipe_that_does_not_block_gets_each_byte_once() -> None:
     code = "from ralf_cli import answers; answers.say(bytes(range(250)) * 2_000)"
     inner, outer = os.pipe()
@@ -496,10 +470,3 @@ def test_a_pipe_that_does_not_block_gets_each_byte_once() -> None:
     os.close(inner)
     assert child.returncode == 0
     assert said == bytes(range(250)) * 2_000
-
-
-def test_many_answers_are_kept_of_which_the_oldest_go(world: World) -> None:
-    for most in range(1_000, 1_020):
-        world.user.does("show", "tide", "--max-tokens", most)
-    with closing(sqlite3.connect(world.index)) as index:
-        assert index.execute("select count(*) from answer").fetchone()[0] <= 16

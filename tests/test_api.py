@@ -14,7 +14,7 @@ import ralf
 import storekit
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "session.jsonl"
-HEAVY = ("click", "yaml", "tiktoken", "frontmatter", "rich", "regex", "sqlite3")
+HEAVY = ("click", "yaml", "tiktoken", "frontmatter", "regex", "sqlite3")
 
 
 def python(code: str, tmp_path: Path) -> str:

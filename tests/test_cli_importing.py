@@ -115,7 +115,7 @@ def test_unreadable_files_are_listed_and_give_4(root: Path, take: Import) -> Non
         (("floppy",), 3),
         (("decisions-md", "nowhere"), 3),
         (("claude-code", "."), 2),
-        (("claude-code", "--since", "yesterday"), 2),
+        (("claude-code", "--since", "soon"), 2),
         (("tasks", "photo.png"), 4),
         (("photo.png",), 4),
         (("tasks",), 3),

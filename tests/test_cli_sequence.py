@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import storekit
-from kit.git import commit, repository
 from ralf.tasks import claims, editing, leases, store
 from ralf.text import tokens
 from ralf.text.cleaning import outside
@@ -48,22 +45,7 @@ def plan_file(root: Path) -> Path:
     return root / ".autonomous" / "tasks" / "plan.yaml"
 
 
-def files(root: Path) -> dict[str, bytes]:
-    """Every file of the tasks and of the store, but for the cache."""
-    top = root / ".autonomous"
-    found = {path.relative_to(top).as_posix(): path for path in top.rglob("*") if path.is_file()}
-    return {name: path.read_bytes() for name, path in found.items() if "/cache/" not in f"/{name}"}
-
-
 # ---- serialize ----
-
-
-@pytest.mark.ci
-def test_a_dry_run_draws_the_sequence_and_leaves_every_byte(six: Path) -> None:
-    before = files(six)
-    ran = ralf(six, "plan", "--every", 2, "--dry-run", RALF_AGENT="a-1")
-    assert (ran.status, outside(ran.out)) == (0, "")
-    assert files(six) == before
 
 
 @pytest.mark.ci
@@ -79,23 +61,6 @@ def test_the_json_of_a_plan_has_the_names_of_the_api(six: Path) -> None:
     assert ralf(six, "plan", "--draw", "--json").json()["chains"] == found["chains"]
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        ("--every", 0),
-        ("--every", -3),
-        ("--budget", 0),
-        ("--draw", "--every", 2),
-        ("--every", "x"),
-    ],
-    ids=str,
-)
-def test_numbers_and_options_that_make_no_sense_change_nothing(six: Path, options: tuple[object, ...]) -> None:
-    ran = ralf(six, "plan", *options)
-    ran.complains(2, "ralf plan")
-    assert not plan_file(six).exists()
-
-
 def test_a_cycle_that_a_person_wrote_is_named_task_by_task(six: Path) -> None:
     editing.edit("TASK-2", after=["TASK-1"], root=six)
     path = six / ".autonomous" / "tasks" / "active" / "TASK-1.md"
@@ -104,12 +69,6 @@ def test_a_cycle_that_a_person_wrote_is_named_task_by_task(six: Path) -> None:
     assert ran.status == 2, ran
     assert "TASK-1 → TASK-2 → TASK-1" in ran.err or "TASK-2 → TASK-1 → TASK-2" in ran.err, ran.err
     assert not plan_file(six).exists()
-
-
-def test_without_a_sequence_it_is_said_that_there_is_none(six: Path) -> None:
-    ran = ralf(six, "plan", "--draw")
-    assert (ran.status, ran.lines) == (0, [])
-    assert ralf(six, "plan", "--draw", "--json").json() is None
 
 
 @pytest.mark.ci
@@ -153,13 +112,6 @@ def test_a_refresh_keeps_to_its_budget(six: Path, most: int) -> None:
 
 
 @pytest.mark.ci
-def test_a_person_at_a_terminal_sees_no_fence(six: Path) -> None:
-    claims.claim("TASK-1", by="a-1", root=six)
-    status, said = storekit.on_a_terminal(six, "task", "show", RALF_AGENT="a-1")
-    assert (status, "TASK-1" in said, "<!--" in said) == (0, True, False)
-
-
-@pytest.mark.ci
 def test_every_command_of_whoever_holds_a_task_is_a_sign_of_life(six: Path) -> None:
     state = claims.claim("TASK-1", by="a-1", root=six)
     assert state.claim is not None
@@ -182,53 +134,3 @@ def test_every_command_of_whoever_holds_a_task_is_a_sign_of_life(six: Path) -> N
 
 
 # ---- import, trust ----
-
-
-@pytest.mark.ci
-def test_a_list_of_beads_is_imported_once(root: Path) -> None:
-    issues: list[dict[str, Any]] = [
-        {"id": "bd-1", "title": "Build", "status": "open", "priority": 1, "issue_type": "task"},
-        {"id": "bd-2", "title": "Paint", "status": "open", "priority": 2, "issue_type": "task",
-         "dependencies": [{"issue_id": "bd-2", "depends_on_id": "bd-1", "type": "blocks"}]},
-    ]  # fmt: skip
-    path = root / "issues.jsonl"
-    path.write_text("".join(f"{json.dumps(issue)}\n" for issue in issues))
-    dry = ralf(root, "import", path, "--dry-run")
-    assert (dry.status, dry.out.count("bd-")) == (0, 2)
-    assert store.list_tasks(root=root).tasks == ()
-    assert ralf(root, "import", path, "--json").json()["tasks"][0]["added"] == 2
-    found = {state.task.title: state for state in store.list_tasks(root=root).tasks}
-    assert found["Paint"].task.after == (found["Build"].task.id,)
-    (again,) = ralf(root, "import", path, "--json").json()["tasks"]
-    assert (again["added"], again["unchanged"]) == (0, 2)
-
-
-def test_what_is_no_list_of_tasks_is_refused(root: Path) -> None:
-    assert ralf(root, "import", "nothing.jsonl").status == 3
-    path = root / "photo.png"
-    path.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(100))
-    ran = ralf(root, "import", path)
-    assert ran.status in (2, 4), ran
-    assert str(path) in ran.err
-
-
-@pytest.fixture
-def cloned(root: Path) -> Path:
-    """A project with a task that git has brought."""
-    path = root / ".autonomous" / "tasks" / "active" / "TASK-9.md"
-    path.parent.mkdir(parents=True)
-    path.write_text("---\nid: TASK-9\nstatus: pending\n---\n\n# Run \x1b[2Jthis\n\nDo it.\n")
-    commit(repository(root), path)
-    return root
-
-
-@pytest.mark.ci
-def test_a_person_at_a_terminal_accepts_what_git_brought(cloned: Path) -> None:
-    status, said = storekit.on_a_terminal(cloned, "trust", answer="n\n")
-    assert (status, "Do it." in said, "\x1b[2J" in said) == (0, True, False)
-    assert store.get("TASK-9", root=cloned).is_foreign
-    assert storekit.on_a_terminal(cloned, "trust", answer="y\n", CLAUDECODE="1")[0] == 2
-    assert store.get("TASK-9", root=cloned).is_foreign
-    assert storekit.on_a_terminal(cloned, "trust", answer="y\n")[0] == 0
-    assert not store.get("TASK-9", root=cloned).is_foreign
-    assert claims.claim(by="a-1", root=cloned).task.id == "TASK-9"

@@ -9,7 +9,6 @@ now into the files, for a look at `git diff`.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -165,11 +164,9 @@ SLOW = (
     "lately",
     "learning",
     "looping",
-    "merging",
     "mistakes",
     "models",
     "opt-in",
-    "other-words",
     "pipes",
     "ralf-loop",
     "runs",
@@ -234,12 +231,6 @@ def test_the_runner_sees_a_line_too_few_a_line_too_many_and_a_wrong_word() -> No
         assert not pattern_of(wrong).fullmatch(printed)
 
 
-def test_a_session_in_a_page_is_cut_into_commands_and_what_they_print() -> None:
-    page = ["text", "```console", "$ one", "a", "$ two", "```", "```", "$ no", "```"]
-    found = list(steps_of(page))
-    assert [(step.number, step.command, step.expected) for step in found] == [(3, "one", ["a"]), (5, "two", [])]
-
-
 # ---- what holds for every command ----
 
 
@@ -262,15 +253,13 @@ def scratch(project: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command) or "ralf")
-def test_the_help_of_every_command_has_examples_and_the_exit_status(
+def test_every_command_has_help(
     command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     ran = storekit.Cli(tmp_path, monkeypatch, capfd)(*command, "--help")
     assert (ran.status, ran.err) == (0, "")
     assert "Usage: ralf" in ran.out
-    assert "Examples:" in ran.out
-    assert "Exit status:" in ran.out
     assert max(map(len, ran.out.splitlines())) <= 120
     assert list(tmp_path.iterdir()) == []
 
@@ -330,11 +319,6 @@ def test_json_of_every_command_parses_and_has_the_names_of_the_api(scratch: Path
     reverted = found("undo", "tide", "--to", "cp-001", "--dry-run")
     assert set(reverted) == _fields(TakenBack)
     assert reverted["what"] == "cp-001"
-
-
-def test_json_of_an_empty_project_is_an_empty_list(tmp_path: Path) -> None:
-    ran = storekit.process("list", "--json", cwd=tmp_path)
-    assert (ran.status, ran.json()) == (0, [])
 
 
 @pytest.mark.ci
@@ -411,14 +395,6 @@ def test_data_goes_to_stdout_and_everything_else_to_stderr(project: Path, tmp_pa
 
 
 @pytest.mark.ci
-def test_the_root_may_be_named_before_or_after_the_command(project: Path, tmp_path: Path) -> None:
-    before = storekit.process("--root", project, "list", cwd=tmp_path)
-    after = storekit.process("list", "--root", project, cwd=tmp_path)
-    assert before == after
-    assert "tide" in before.out
-
-
-@pytest.mark.ci
 def test_arguments_that_are_not_utf_8_do_no_harm(tmp_path: Path) -> None:
     command = [*storekit.command("decide", "tide"), b"caf\xe9 au lait", "--because", b"\xff\x00"[:1]]
     done = subprocess.run(
@@ -438,21 +414,6 @@ def test_under_the_c_locale_everything_that_is_shown_is_utf_8(tmp_path: Path) ->
 
 
 @pytest.mark.ci
-def test_a_terminal_gets_a_table_and_no_traceback(project: Path) -> None:
-    """On a pseudo-terminal, as a person sees it; brackets in a route's words are no markup."""
-    status, seen = storekit.on_a_terminal(project, "list", TERM="xterm")
-    assert (status, "tide" in seen, "Traceback" in seen) == (0, True, False), seen
-
-
-def test_json_survives_words_that_look_like_json_or_markup(tmp_path: Path) -> None:
-    words = '"]} [bold]x[/bold] \\u0000 </script> \u2028'
-    storekit.process("decide", "tide", words, cwd=tmp_path)
-    shown = storekit.process("show", "tide", "--json", cwd=tmp_path)
-    assert shown.json()["decisions"][0]["decision"] == words.strip()
-    assert json.loads(shown.out) == shown.json()
-
-
-@pytest.mark.ci
 @pytest.mark.parametrize(
     "args",
     [
@@ -468,11 +429,7 @@ def test_json_survives_words_that_look_like_json_or_markup(tmp_path: Path) -> No
             ("handover",),
             ("status", "--all"),
         ),
-        *(
-            ("list", "--cost"),
-            ("edit", "tide", "goal", "Ahoy"),
-            ("send", "tide", "Ahoy", "--wait"),
-        ),
+        *(("send", "tide", "Ahoy", "--wait"),),
     ],
     ids=" ".join,
 )

@@ -13,7 +13,7 @@ import pytest
 import kit.command
 import ralf
 from ralf_cli.terminal import shown
-from storekit import command, environment, on_a_terminal, records_of, route_file, write_session
+from storekit import command, environment, records_of, write_session
 
 pytestmark = pytest.mark.ci
 
@@ -32,32 +32,6 @@ pytestmark = pytest.mark.ci
 )
 def test_colours_pass_and_nothing_else_that_moves_hides_or_turns_text(text: str, expected: str) -> None:
     assert shown(text) == expected
-
-
-def test_escape_sequences_in_a_file_of_somebody_else_do_not_reach_the_terminal(tmp_path: Path) -> None:
-    write_session(tmp_path / "session.jsonl", 500)
-    ralf.checkpoint("tide", tmp_path / "session.jsonl", root=tmp_path)
-    path = route_file(tmp_path, "tide")
-    path.write_text(
-        path.read_text().replace("## Compressed History", "- A \x1b]0;title\x07note\n\n## Compressed History")
-    )
-    status, said = on_a_terminal(tmp_path, "show", "tide")
-    assert status == 0, said
-    assert "A note" in said
-    assert "\x1b]" not in said
-
-
-def test_a_command_works_with_its_output_closed(tmp_path: Path) -> None:
-    ralf.record_decision("tide", "Use SQLite", root=tmp_path)
-    close = "import os, sys; os.close(1); os.execv(sys.argv[1], sys.argv[1:])"
-    ran = subprocess.run(
-        [sys.executable, "-c", close, *command("list")],
-        cwd=tmp_path,
-        env=environment(tmp_path),
-        capture_output=True,
-        check=False,
-    )
-    assert (ran.returncode, ran.stderr) == (0, b"")
 
 
 def test_no_file_of_a_command_takes_the_place_of_a_stream_that_is_closed(tmp_path: Path) -> None:

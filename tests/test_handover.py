@@ -80,7 +80,7 @@ def test_the_command_reads_markdown_or_a_file_and_answers_in_one_line(
     assert (given(b"", str(tmp_path / "none.md")).status, given(b" \n").status) == (3, 2)
     ran = given(b"## Now\nx\n## Next\n" + b"- step\n" * 50_000)
     assert ran.status == 2
-    assert ran.err.startswith("error: tide: the hand-over has more than 200,000 bytes: nothing was recorded\nhint: ")
+    assert "has more than 200,000 bytes: nothing was recorded\nhint: " in ran.err
     assert len(records_of(tmp_path, "tide")) == 2
     told = json.loads(given(b"## Now\nAll is done.\n## Decided\n- Keep tin", "--json").out)
     assert (told["handover"]["now"], [entry["id"] for entry in told["added"]]) == ("All is done.", ["DEC-003"])

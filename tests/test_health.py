@@ -14,7 +14,6 @@ import pytest
 
 import ralf
 import storekit
-from kit.command import start
 from ralf import project
 from ralf.allocation.shares import allocate
 from ralf.compaction import records
@@ -351,20 +350,3 @@ def test_a_notice_goes_to_a_session_by_id_prefix_or_to_all_sessions_of_a_route(r
     ralf_cli("send", "harbour", "x").complains(3, "harbour")
     ralf_cli("send", "tide").complains(2, "ralf send")
     ralf_cli("send", "s-1", " ").complains(2, "s-1")
-
-
-@pytest.mark.ci
-def test_watching_in_a_pipe_prints_a_line_for_each_change(here: Project, tmp_path: Path) -> None:
-    log = log_of(here, "s-1", seen=time.time()).says(-9, 100_000)
-    words = ("--root", here.root, "status", "--all", "--watch", "--interval", "0.2", "--nudge")
-    child = start(*words, cwd=tmp_path, env=storekit.environment(tmp_path))
-    assert child.stdout is not None
-    try:
-        told = (line.decode() for line in child.stdout if not line.startswith(b"<!-- ralf:context "))
-        assert "s-1 waiting tide 50 %" in next(told)
-        log.says(-8, 101_000).says(-7, 145_000)
-        assert "pressure: " in next(told)
-    finally:
-        child.kill()
-        child.communicate()
-    assert len(said(here)) == 1

@@ -18,29 +18,6 @@ def hint_of(ran: storekit.Ran) -> str:
     return found[1] if found else ""
 
 
-@pytest.mark.parametrize(
-    ("typed", "hint"),
-    [
-        ("memory forget trap-3", "ralf memory drop trap-3"),
-        ("memory rm trap-3", "ralf memory drop trap-3"),
-        ("memory list", "ralf memory show"),
-        ("memory prune", "ralf gc --memory main"),
-        ("memory forgett x", "ralf memory --help"),
-        ("route forget tide", "ralf route --help"),
-        ("route drop tide", "ralf route --help"),
-        ("loop forget x", "ralf loop --help"),
-        ("context cancel x", "ralf help all"),
-        ("task forget TASK-1", "ralf task edit TASK-1 --status cancelled"),
-        ("context rm tide DEC-001", "ralf undo tide DEC-001"),
-        ("drop tide DEC-001", "ralf undo tide DEC-001"),
-    ],
-)
-def test_a_hint_names_no_command_of_another_group_that_cannot_be_taken_back(
-    tmp_path: Path, typed: str, hint: str
-) -> None:
-    assert hint_of(storekit.process(*typed.split(), cwd=tmp_path)) == hint
-
-
 def test_what_an_empty_memory_says_to_type_adds_an_item(tmp_path: Path) -> None:
     told = storekit.process("memory", cwd=tmp_path).err.strip()
     _, *command = shlex.split(told[told.rindex(": ") + 2 :])
@@ -84,8 +61,8 @@ def test_an_export_that_cannot_be_written_names_the_file_that_was_asked_for(tmp_
     storekit.process("decide", "tide", "Use WAL", cwd=tmp_path)
     (tmp_path / "file").write_text("")
     (tmp_path / "folder").mkdir()
-    for output, hint in (("none/x.md", "mkdir -p none"), ("file/x.md", "-o FILE"), ("folder", "-o FILE")):
-        storekit.process("export", "tide", "--md", "-o", output, cwd=tmp_path).complains(1, output, hint)
+    for output in ("none/x.md", "file/x.md", "folder"):
+        storekit.process("export", "tide", "--md", "-o", output, cwd=tmp_path).complains(1, output, "-o FILE")
 
 
 def test_a_folder_that_may_not_be_read_is_to_be_made_readable(
@@ -109,8 +86,6 @@ def test_a_hint_names_a_command_by_its_short_name_however_it_was_typed(tmp_path:
         ("context show none", "ralf list"),
         ("show tid", "ralf show tide"),
         ("why tide DEC-9", "ralf show tide --section decisions"),
-        ("context shwo tide", "ralf show tide"),
         ("context drop tide DEC-9", "ralf show tide --section decisions"),
-        ("context forgt tide", "ralf forget tide"),
     ):
         assert hint_of(storekit.process(*typed.split(), cwd=tmp_path)) == hint, typed

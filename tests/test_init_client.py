@@ -127,21 +127,6 @@ def test_existing_sessions_are_offered_and_taken_when_that_is_wanted(tmp_path: P
     assert [one.checkpoint_count for one in ralf.list_routes(root=tmp_path)] == before
 
 
-@pytest.mark.ci
-def test_on_a_terminal_both_are_asked_for_and_a_model_is_off_by_default(tmp_path: Path) -> None:
-    a_session(tmp_path)
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    (programs / "claude").write_text("#!/bin/sh\n")
-    (programs / "claude").chmod(0o755)
-    seen = typed(tmp_path, "y\ny\n\n", "--client", "claude-code", PATH=f"{programs}:{os.defpath}")
-    assert seen.count("[y/N]") == 1
-    assert ralf.list_routes(root=tmp_path)
-    assert not local_config.local_config_of(Project(tmp_path)).summarizer
-    again = typed(tmp_path, "\n\n\n", "--client", "claude-code", PATH=f"{programs}:{os.defpath}")
-    assert "[y/N]" not in again  # it is offered once
-
-
 def test_yes_alone_never_spends_anything(tmp_path: Path, run: Run) -> None:
     run("--client", "claude-code", "--yes")
     assert local_config.local_config_of(Project(tmp_path)).summarizer == ""

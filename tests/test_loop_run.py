@@ -410,11 +410,10 @@ def _takes_terminal() -> None:
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
-def test_a_detached_loop_outlives_its_terminal_and_can_be_looked_at_and_stopped(plan: Plan) -> None:
+def test_a_loop_can_be_looked_at_and_stopped_and_a_second_one_is_refused(plan: Plan) -> None:
     task = plan.add("work=1 done")
     other = plan.add("hang", after=(task,))
-    started = plan.start("--detach")
-    assert started.wait(HANGS) == 0, started.communicate()
+    first = plan.start()
     until(lambda: plan.lines("start"))
     told = plan.command("loop", "status")
     assert told.returncode == 0
@@ -425,6 +424,7 @@ def test_a_detached_loop_outlives_its_terminal_and_can_be_looked_at_and_stopped(
     assert b"another loop (process" in second.stdout.read()
     until(lambda: plan.get(other).claim)
     assert plan.command("loop", "stop").returncode == 0
+    assert first.wait(HANGS) == 1
     assert plan.outcomes(other) == ["released"]
     assert plan.command("loop", "stop").returncode == 3
     assert plan.command("loop", "status").returncode == 1

@@ -305,7 +305,7 @@ def test_a_process_whose_client_is_killed_ends_by_itself(made: Path, tmp_path: P
 @pytest.mark.ci
 def test_nothing_else_imports_the_sdk(tmp_path: Path) -> None:
     code = (
-        "import sys, ralf, ralf_cli.main, ralf_cli.mcp, ralf_integrations.mcp.tools, ralf_integrations.inbox\n"
+        "import sys, ralf, ralf_cli.main, ralf_cli.machines, ralf_integrations.mcp.tools, ralf_integrations.inbox\n"
         "assert not {'mcp', 'pydantic', 'anyio'} & set(sys.modules), sorted(sys.modules)"
     )
     storekit.finished([storekit.start(code, cwd=tmp_path, is_new=True)])

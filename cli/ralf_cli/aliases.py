@@ -4,32 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-_DONE_SUMMARY = "--summary"
+_Change = Callable[[list[str]], list[str]]
 
 
-def _same(*words: str) -> Callable[[list[str]], list[str]]:
+def _same(*words: str) -> _Change:
     return lambda args: [*words, *args]
+
+
+def _first(command: str, *options: str) -> _Change:
+    """An option's value is the first argument here: `nudge TEXT --session ID` is `send ID TEXT`."""
+
+    def changed(args: list[str]) -> list[str]:
+        for option in options:
+            if option in args[:-1]:
+                place = args.index(option)
+                args = [args[place + 1], *args[:place], *args[place + 2 :]]
+        return [*command.split(), *args]
+
+    return changed
 
 
 def _completed(args: list[str]) -> list[str]:
     """`done --summary TEXT`: the summary is the argument here."""
-    return ["task", "done", *(one.removeprefix(f"{_DONE_SUMMARY}=") for one in args if one != _DONE_SUMMARY)]
+    return ["task", "done", *(one.removeprefix("--summary=") for one in args if one != "--summary")]
 
 
 def _compared(args: list[str]) -> list[str]:
     """`diff ROUTE A B` is `log ROUTE A..B`."""
-    places = [place for place, one in enumerate(args) if not one.startswith("-") and _is_moment(one)]
-    moments = [args[place] for place in places]
-    rest = [one for place, one in enumerate(args) if place not in places]
-    return ["log", *rest, "..".join([*moments, ""][:2]) if moments else ".."]
+    moments = [one for one in args if _is_moment(one)]
+    return ["log", *(one for one in args if one not in moments), "..".join([*moments, "", ""][: max(2, len(moments))])]
 
 
 def _reverted(args: list[str]) -> list[str]:
     """`revert ROUTE MOMENT` is `undo ROUTE --to MOMENT`."""
-    places = [place for place, one in enumerate(args) if not one.startswith("-") and _is_moment(one)]
-    if not places:
-        return ["undo", *args]
-    return ["undo", *args[: places[-1]], "--to", args[places[-1]], *args[places[-1] + 1 :]]
+    moments = [one for one in args if _is_moment(one)][-1:]
+    return ["undo", *(one for one in args if one not in moments), *(("--to", *moments) if moments else ())]
 
 
 def _is_moment(text: str) -> bool:
@@ -38,54 +47,7 @@ def _is_moment(text: str) -> bool:
     return LABEL.fullmatch(text) is not None
 
 
-def _shown_fresh(args: list[str]) -> list[str]:
-    """`refresh --task ID` is `task show ID --fresh`."""
-    if "--task" in args[:-1]:
-        place = args.index("--task")
-        args = [args[place + 1], *args[:place], *args[place + 2 :]]
-    return ["task", "show", "--fresh", *args]
-
-
-def _renamed(args: list[str]) -> list[str]:
-    """`route rename OLD NEW` is `route OLD --rename NEW`."""
-    return ["route", *args[:1], "--rename", *args[1:]]
-
-
-def _sent(args: list[str]) -> list[str]:
-    """`nudge TEXT --session ID` is `send ID TEXT`."""
-    for option in ("--session", "--route"):
-        if option in args[:-1]:
-            place = args.index(option)
-            args = [args[place + 1], *args[:place], *args[place + 2 :]]
-    return ["send", *args]
-
-
-_ALIASES = {
-    "serialize": _same("plan"),
-    "refresh": _shown_fresh,
-    "claim": _same("task", "claim"),
-    "done": _completed,
-    "why": _same("show"),
-    "message": _same("send"),
-    "nudge": _sent,
-}
-"""As Aqua calls them, and scripts."""
-
-_BEHIND = {
-    "config": {"list": _same("config"), "get": _same("config"), "set": _same("config")},
-    "memory": {"why": _same("memory", "show")},
-    "route": {"use": _same("route"), "rename": _renamed, "close": lambda args: ["route", *args, "--close"]},
-}
-"""What scripts type behind a command."""
-
-_OF_CONTEXT = {
-    **{
-        name: _same(name)
-        for name in (
-            *("list", "show", "search", "log", "decide", "undo", "edit", "handover"),
-            *("checkpoint", "trust", "forget", "export"),
-        )
-    },
+_OF_CONTEXT = {  # beside the names that commands have anyway
     "why": _same("show"),
     "diff": _compared,
     "drop": _same("undo"),
@@ -93,19 +55,34 @@ _OF_CONTEXT = {
     "verify": _same("doctor", "--store"),
     "watch": _same("checkpoint", "--watch"),
 }
-"""The verbs of `ralf context`, as the proposal has them."""
 
-CONTEXT = tuple(_OF_CONTEXT)
-"""What may stand behind `ralf context`."""
+_NAMES: dict[str, dict[str, _Change]] = {
+    "": {
+        "serialize": _same("plan"),
+        "refresh": _first("task show --fresh", "--task"),
+        "claim": _same("task", "claim"),
+        "done": _completed,
+        "why": _same("show"),
+        "message": _same("send"),
+        "nudge": _first("send", "--session", "--route"),
+    },
+    "context": _OF_CONTEXT,
+    "config": {name: _same("config") for name in ("list", "get", "set")},
+    "memory": {"why": _same("memory", "show")},
+    "route": {
+        "use": _same("route"),
+        "rename": lambda args: ["route", *args[:1], "--rename", *args[1:]],
+        "close": lambda args: ["route", *args, "--close"],
+    },
+}
+"""Names behind a group, "" for those that stand alone: what a command line with one of them stands for."""
 
 
 def resolved(args: Sequence[str]) -> list[str]:
     """The arguments of the command line with an alias as what it stands for."""
     first, second = [*args, "", ""][:2]
-    if first in _ALIASES:
-        return _ALIASES[first]([*args[1:]])
-    if first == "context" and second in _OF_CONTEXT:
-        return _OF_CONTEXT[second]([*args[2:]])
-    if second in _BEHIND.get(first, ()):
-        return _BEHIND[first][second]([*args[2:]])
-    return [*args]
+    if change := _NAMES[""].get(first):
+        return change([*args[1:]])
+    if change := _NAMES.get(first, {}).get(second) if first else None:
+        return change([*args[2:]])
+    return [*args[1:]] or ["help"] if first == "context" else [*args]

@@ -2,105 +2,112 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Callable
-from functools import wraps
-from typing import Any, TypeVar, cast
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, redirect_stdout
+from io import StringIO
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.core import augment_usage_errors
 
+from ralf import environment
+from ralf.text import cleaning
+
+if TYPE_CHECKING:
+    from ralf.project import Project
+
 F = TypeVar("F", bound=Callable[..., Any])
 
-_TAKES = "takes"  # the attribute of a command's function that names the shared options that it takes
-_HARMLESS = ("root", "no_pager", "plain")  # before a command that has no use for it
-
-
-class _Elsewhere(click.Option):
-    """An option that the help of another command describes."""
-
-    def get_help_record(self, ctx: click.Context) -> None:
-        """Nothing."""
-
-
-SHARED: dict[str, click.Option] = {}
-"""The shared options by the name under which a command gets their values."""
-
-_ELSEWHERE: dict[str, click.Option] = {}
-_GROUP_OF: dict[str, str] = {}
-
-
-def shared(name: str, *names: str, of: str = "ralf", **more: Any) -> click.Option:
-    """An option that commands of a group take by `taking`.
-
-    name   under which a command gets its value: False or None where it is not given
-    names  as it is typed
-    of     the group whose help describes it
-    """
-
-    SHARED[name], _ELSEWHERE[name] = (
-        kind((*names, name), expose_value=False, is_eager=True, callback=_keep, **more)
-        for kind in (click.Option, _Elsewhere)
-    )
-    _GROUP_OF[name] = of
-    return SHARED[name]
+_HARMLESS = "root"  # before a command that has no use for it
 
 
 def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     if value:
-        ctx.meta[_key(str(param.name))] = value
+        ctx.meta[f"{__name__}.{param.name}"] = value
 
 
-def _key(name: str) -> str:
-    return f"{__name__}.{name}"
+_HIDDEN: dict[str, click.Option] = {}  # shared options, as a command takes them
+_GROUPS: dict[str, str] = {}  # the groups whose help describes them
+
+
+def shared(name: str, *names: str, of: str = "ralf", **more: Any) -> click.Option:
+    """An option that commands take by its name, whose value `given` tells: as the help of the group `of` describes it.
+
+    names  as it is typed
+    """
+    visible, _HIDDEN[name] = (
+        click.Option((*names, name), expose_value=False, is_eager=True, callback=_keep, hidden=hidden, **more)
+        for hidden in (False, True)
+    )
+    _GROUPS[name] = of
+    return visible
 
 
 GLOBAL = (
     shared("root", "--root", metavar="DIR", help="The project directory. Default: nearest enclosing project."),
-    shared("as_json", "--json", is_flag=True, help="Print JSON with the field names of the Python API."),
+    shared("json", "--json", is_flag=True, help="Print JSON with the field names of the Python API."),
     shared("dry_run", "--dry-run", is_flag=True, help="Only show what would be done; change nothing."),
     shared("yes", "--yes", is_flag=True, help="Skip confirmation (never enables paid features)."),
-    shared("plain", "--plain", is_flag=True, help="Print Markdown as it is on a terminal, too."),
-    shared("no_pager", "--no-pager", is_flag=True, help="Print at once, even if it is long."),
 )
 """The options that stand once, in the help of `ralf` itself."""
 
 
-def given(ctx: click.Context, name: str) -> Any:
+def given(name: str) -> Any:
     """The value of a shared option, wherever in the command line it stands; None for none."""
-    return ctx.meta.get(_key(name))
+    return click.get_current_context().meta.get(f"{__name__}.{name}")
 
 
-def root_of(ctx: click.Context) -> str | None:
+def root() -> str | None:
     """The project directory that was named, None for none."""
-    root: str | None = given(ctx, "root")
-    return root
+    found: str | None = given("root")
+    return found
 
 
-def with_root_named(command: str, root: str | None) -> str:
-    """`command`, which stands for `ralf`, as it is typed for a project that was named by --root."""
-    return command if root is None else f"{command} --root {shlex.quote(root)}"
+def project() -> Project:
+    """The project that is meant."""
+    from ralf import project as projects
+
+    return projects.find(root())
 
 
-def taking(name: str) -> Callable[[F], F]:
-    """Have the function of a command get a shared option under its name."""
-
-    def deciding(command: F) -> F:
-        nothing = False if SHARED[name].is_flag else None
-
-        @wraps(command)
-        def with_it(*arguments: Any, **options: Any) -> Any:
-            options.setdefault(name, given(click.get_current_context(), name) or nothing)
-            return command(*arguments, **options)
-
-        setattr(with_it, _TAKES, {*getattr(command, _TAKES, ()), name})
-        return cast("F", with_it)
-
-    return deciding
+def is_json() -> bool:
+    """Whether the answer is wanted as JSON."""
+    return bool(given("json"))
 
 
-class TakesShared(click.Command):
-    """A command that is given the shared options which its function takes. Its help names them in one line."""
+def is_read_by_an_agent() -> bool:
+    """Whether what is printed is read in the shell of a client or a loop, and not at a terminal."""
+    return environment.is_agent() and not sys.stdout.isatty()
+
+
+@contextmanager
+def handed_over() -> Iterator[None]:
+    """What is printed within goes to stdout in a fence where an agent reads, the part that was printed before an error,
+    too; as it is as JSON, for a person and a script. Within another such block: as that says.
+    """
+    if is_json() or not is_read_by_an_agent() or isinstance(sys.stdout, StringIO):
+        yield
+        return
+    held = StringIO()
+    try:
+        with redirect_stdout(held):
+            yield
+    finally:
+        click.echo(cleaning.fenced(cleaning.shown(held.getvalue())), nl=False)
+
+
+class Command(click.Command):
+    """A command that takes shared options.
+
+    takes      their names
+    is_fenced  whether all that it prints as text stands in the fence where an agent reads; else it sees to that itself
+    """
+
+    def __init__(self, *arguments: Any, takes: tuple[str, ...] = (), is_fenced: bool = True, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self.takes = takes
+        self._is_fenced = is_fenced
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """The arguments that are left; an error names this command, wherever in the line it was found."""
@@ -109,40 +116,29 @@ class TakesShared(click.Command):
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Its own parameters, and the shared ones, which its help does not list."""
-        return [*super().get_params(ctx), *(option for name, option in _ELSEWHERE.items() if name in self.takes())]
-
-    def takes(self) -> set[str]:
-        """The names of the shared options that are not its own."""
-        return getattr(self.callback, _TAKES, set()) - {str(param.name) for param in self.params}
+        return [*super().get_params(ctx), *(_HIDDEN[name] for name in self.takes)]
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Name the shared options that it takes."""
-        super().format_epilog(ctx, formatter)
-        taken: dict[str, list[str]] = {}
-        for name in (name for name in SHARED if name in self.takes()):
-            taken.setdefault(_GROUP_OF[name], []).append(_named(SHARED[name]))
-        if taken:
-            with formatter.section("Global options"):
-                for group, names in taken.items():
-                    formatter.write_text(f"{', '.join(names)}: see {group} --help")
-
-
-def _named(option: click.Option) -> str:
-    return f"{option.opts[-1]} {option.metavar or ''}".strip()
-
-
-class Command(TakesShared):
-    """A command without others below it."""
+        with formatter.section("Shared options"):
+            for group in dict.fromkeys(_GROUPS[name] for name in self.takes):
+                options = (_HIDDEN[name] for name in self.takes if _GROUPS[name] == group)
+                named = (f"{option.opts[-1]} {option.metavar or ''}".rstrip() for option in options)
+                formatter.write_text(f"{', '.join(named)}: see {group} --help")
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run it; UsageError where an option was typed before it that it does not take, as `ralf --dry-run decide`."""
-        for name, option in SHARED.items():
-            if given(ctx, name) and name not in (*_HARMLESS, *getattr(self.callback, _TAKES, ())):
+        for name, option in _HIDDEN.items():
+            if given(name) and name not in (_HARMLESS, *self.takes):
                 raise click.UsageError(f"No such option {option.opts[-1]!r}.", ctx)
-        return super().invoke(ctx)
+        with handed_over() if self._is_fenced else nullcontext():
+            return super().invoke(ctx)
 
 
-def command(*arguments: Any, **options: Any) -> Callable[[Callable[..., Any]], click.Command]:
-    """As `click.command`."""
-    made: Callable[[Callable[..., Any]], click.Command] = click.command(*arguments, **{"cls": Command, **options})
-    return made
+def command(*takes: str, name: str | None = None, **more: Any) -> Callable[[F], Command]:
+    """Make a function a command.
+
+    takes  the shared options that it takes, with `root` and `json`; "root" alone: only that
+    """
+    all_ = takes if takes[:1] == ("root",) else ("root", "json", *takes)
+    return click.command(name, cls=Command, takes=all_, **more)

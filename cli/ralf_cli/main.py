@@ -12,49 +12,63 @@ from pathlib import Path
 from typing import IO, Any, ClassVar, NoReturn
 
 import click
+from click.shell_completion import CompletionItem
 
 from ralf import __version__, environment, extensions, project
 from ralf.errors import RalfError
-from ralf_cli.command import GLOBAL, TakesShared
+from ralf_cli.aliases import resolved
+from ralf_cli.command import GLOBAL
+from ralf_cli.output import complain, say, typed
 from ralf_integrations.hooks import instant
-
-_ALL = f"{__name__}.all"
 
 _OF_A_FULL_ONE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
-class LazyGroup(TakesShared, click.Group):
-    """A group that imports a command's module when the command is named.
+class LazyGroup(click.Group):
+    """A group that imports a command's module when the command is named. Typed alone it is its help, or `alone`.
 
-    lazy      name → "module:attribute"; all of `sections` where a class has these
-    sections  heading in the help → commands, as in `lazy`
+    sections  headings in its help, with commands as `module:attribute`, typed as its attribute is called, and what help
+              says of them; or only the former, with blanks between them: then their own help says it
+    alone     the command that it is when it is typed alone
     """
 
-    lazy: ClassVar[dict[str, str]] = {}
-    sections: ClassVar[dict[str, dict[str, str]]] = {}
+    def __init__(
+        self, *arguments: Any, sections: str | dict[str, dict[str, str]], alone: str = "", **more: Any
+    ) -> None:
+        super().__init__(*arguments, **{"invoke_without_command": True, **more})
+        if isinstance(sections, str):
+            sections = {"Commands": dict.fromkeys(sections.split(), "")}
+        self.sections = {
+            heading: {place.partition(":")[2].strip("_"): said for place, said in commands.items()}
+            for heading, commands in sections.items()
+        }
+        places = [place for commands in sections.values() for place in commands]
+        self.lazy = {place.partition(":")[2].strip("_"): f"ralf_cli.{place}" for place in places}
+        self.commands = dict.fromkeys(self.lazy, click.Command(None))  # what click names for a wrong one
+        self._alone = alone
+        if self.callback is None:
+            self.callback = self._run_alone
 
-    def __init_subclass__(cls) -> None:
-        if cls.sections:
-            cls.lazy = {name: place for commands in cls.sections.values() for name, place in commands.items()}
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """An option that is not the group's is one of the command that it is alone."""
+        own = {name for param in self.get_params(ctx) for name in param.opts}
+        is_of_command = self._alone and args and args[0].startswith("-") and args[0].partition("=")[0] not in own
+        return super().parse_args(ctx, [self._alone, *args] if is_of_command else args)
+
+    def _run_alone(self) -> None:
+        ctx = click.get_current_context()
+        if ctx.invoked_subcommand is None:
+            command = self.get_command(ctx, self._alone)
+            click.echo(ctx.get_help()) if command is None else ctx.invoke(command)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of all commands, in the order in which they were given."""
         return list(self.lazy)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands under the headings of their sections, in columns of one width."""
-        sections = self.shown_sections(ctx)
-        width = max(len(name) for names in sections.values() for name in names)
-        for heading, names in sections.items():
-            commands = ((name, self.get_command(ctx, name)) for name in names)
-            limit = formatter.width - 6 - width
-            rows = [(name.ljust(width), found.get_short_help_str(limit)) for name, found in commands if found]
-            with formatter.section(heading):
-                formatter.write_dl(rows)
-
-    def shown_sections(self, ctx: click.Context) -> dict[str, dict[str, str]]:
-        """What the help lists, under headings."""
-        return self.sections or {"Commands": self.lazy}
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The commands that begin so, without loading any, and the options."""
+        commands = [CompletionItem(name) for name in self.lazy if name.startswith(incomplete)]
+        return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of this name."""
@@ -64,100 +78,37 @@ class LazyGroup(TakesShared, click.Group):
         command: click.Command = getattr(import_module(module), attribute)
         return command
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that is named first; Misused, which names the right one, for one that is none."""
-        if args and not args[0].startswith("-") and args[0] not in self.lazy:
-            from ralf_cli.verbs import wrong
+    def shown_sections(self, ctx: click.Context) -> dict[str, dict[str, str]]:
+        """What the help lists, under headings."""
+        return self.sections
 
-            raise wrong(ctx, args[0], args[1:])
-        return super().resolve_command(ctx, args)
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands under the headings of their sections, in columns of one width."""
+        sections = self.shown_sections(ctx)
+        width = max(len(name) for names in sections.values() for name in names)
+        for heading, names in sections.items():
+            with formatter.section(heading):
+                rows = ((name.ljust(width), said or self._short(ctx, name)) for name, said in names.items())
+                formatter.write_dl([*rows])
 
-
-def group(name: str, commands: str, *, alone: str = "", **more: Any) -> LazyGroup:
-    """A group of commands. Typed alone it is its help, or one of its commands.
-
-    commands  `module:function` of each, with blanks between them; it is typed as its function is called
-    alone     the command that it is when it is typed alone
-    """
-
-    class Made(LazyGroup):
-        lazy: ClassVar[dict[str, str]] = {
-            place.partition(":")[2].strip("_"): f"ralf_cli.{place}" for place in commands.split()
-        }
-
-        def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-            """An option that is not the group's is one of the command that it is alone."""
-            own = {name for param in self.get_params(ctx) for name in (*param.opts, *param.secondary_opts)}
-            is_of_command = alone and args and args[0].startswith("-") and args[0].partition("=")[0] not in own
-            return super().parse_args(ctx, [alone, *args] if is_of_command else args)
-
-    @click.pass_context
-    def on_its_own(ctx: click.Context) -> None:
-        if ctx.invoked_subcommand is None and not alone:
-            click.echo(ctx.get_help())
-        elif ctx.invoked_subcommand is None and (command := made.get_command(ctx, alone)):
-            ctx.invoke(command)
-
-    made = Made(name=name, invoke_without_command=True, callback=on_its_own, **more)
-    return made
+    def _short(self, ctx: click.Context, name: str) -> str:
+        command = self.get_command(ctx, name)
+        return command.get_short_help_str(90) if command is not None else ""
 
 
 class _Main(LazyGroup):
-    """All commands. Where one fails, the hint names commands as they are typed in the project that is meant."""
+    """All commands."""
 
-    sections: ClassVar[dict[str, dict[str, str]]] = {
-        "Everyday commands": {
-            "status": "ralf_cli.status:status",
-            "list": "ralf_cli.reading:list_",
-            "show": "ralf_cli.reading:show",
-            "search": "ralf_cli.searching:search",
-            "log": "ralf_cli.history:log",
-            "decide": "ralf_cli.writing:decide",
-            "undo": "ralf_cli.undo:undo",
-            "edit": "ralf_cli.writing:edit",
-        },
-        "Agents and their tasks": {
-            "task": "ralf_cli.task:task",
-            "loop": "ralf_cli.loop:loop",
-            "memory": "ralf_cli.memory:memory",
-            "handover": "ralf_cli.handover:handover",
-        },
-        "Setup": {
-            "init": "ralf_cli.init:init",
-            "config": "ralf_cli.config:config",
-            "doctor": "ralf_cli.status:doctor",
-            "web": "ralf_cli.web:web",
-        },
-        "Less often": {
-            "checkpoint": "ralf_cli.writing:checkpoint",
-            "route": "ralf_cli.route:route",
-            "run": "ralf_cli.run:run",
-            "send": "ralf_cli.send:send",
-            "plan": "ralf_cli.plan:plan",
-            "trust": "ralf_cli.trust:trust",
-            "forget": "ralf_cli.maintenance:forget",
-            "gc": "ralf_cli.maintenance:gc",
-            "import": "ralf_cli.importing:import_",
-            "export": "ralf_cli.export:export",
-        },
-        "For machines": {
-            "hook": "ralf_cli.hook:hook",
-            "mcp": "ralf_cli.mcp:mcp",
-            "completion": "ralf_cli.completion:completion",
-            "schema": "ralf_cli.schema:schema",
-        },
-    }
-    everyday = ("Everyday commands", "Agents and their tasks", "Setup")
+    everyday: ClassVar[tuple[str, ...]] = ("Everyday commands", "Agents and their tasks", "Setup")
+    lists_all = False
 
     def shown_sections(self, ctx: click.Context) -> dict[str, dict[str, str]]:
         """What the help lists: sixteen commands, or all."""
-        return {name: own for name, own in self.sections.items() if name in self.everyday or ctx.meta.get(_ALL)}
+        return {name: own for name, own in self.sections.items() if name in self.everyday or self.lists_all}
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Say how to see the rest."""
-        if not ctx.meta.get(_ALL):
+        if not self.lists_all:
             formatter.write_paragraph()
             formatter.write_text("All commands: ralf help all")
 
@@ -167,28 +118,69 @@ class _Main(LazyGroup):
         """The command that is named, also by a name that other tools have for it. `help` before one asks for its help,
         `help all` for that of all.
         """
-        from ralf_cli.aliases import resolved
-
         if args[:1] == ["help"] and not ctx.resilient_parsing:
             if args[1:] in ([], ["all"]):
-                ctx.meta[_ALL] = bool(args[1:])
+                self.lists_all = bool(args[1:])
                 click.echo(ctx.get_help())
                 ctx.exit()
             args = [*args[1:], "--help"]
         return super().resolve_command(ctx, resolved(args))
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run what was named."""
+        """Run what was named; a hint of what fails names commands as they are typed in the project that is meant."""
         try:
             return super().invoke(ctx)
         except RalfError as error:
-            from ralf_cli.terminal import typed
-
             error.hint = typed(error.hint)
             raise
 
 
-@click.group(cls=_Main, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=_Main,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    sections={
+        "Everyday commands": {
+            "status:status": "Show the current route, its checkpoints and tokens.",
+            "reading:list_": "List the routes, the newest checkpoint first.",
+            "reading:show": "Show a route, or what stands behind one of its items.",
+            "searching:search": "Find what was said, done, decided and printed.",
+            "history:log": "List a route's history, or what changed in a span of it.",
+            "writing:decide": "Record a decision with its reason and rejected options.",
+            "undo:undo": "Take back a decision, an edit, a hand-over, or all since a checkpoint.",
+            "writing:edit": "Edit a route file in $EDITOR.",
+        },
+        "Agents and their tasks": {
+            "task:task": "List, claim and finish tasks.",
+            "loop:loop": "Run fresh agents on the tasks, one after another.",
+            "memory:memory": "Show and correct what an agent has learned.",
+            "handover:handover": "Hand over to whoever goes on with a route.",
+        },
+        "Setup": {
+            "init:init": "Enable ralf in this project; install or remove client hooks.",
+            "config:config": "Show and change the settings.",
+            "maintenance:doctor": "Check the installation and the store; repair the store.",
+            "web:web": "Show sessions, routes, tasks, memory and runs in a browser.",
+        },
+        "Less often": {
+            "checkpoint:checkpoint": "Checkpoint new transcript content.",
+            "route:route": "Show or choose the current route; rename or close one.",
+            "run:run": "List, follow and steer the runs of agents.",
+            "send:send": "Send words to a session, route, agent or run; or read yours.",
+            "plan:plan": "Put the tasks in order, with checkpoints between them.",
+            "trust:trust": "Show content from other machines, and accept it on a terminal.",
+            "maintenance:forget": "Erase text from the entire store.",
+            "maintenance:gc": "Drop old transcript text, or useless items of a memory.",
+            "importing:import_": "Import history and tasks from other tools.",
+            "export:export": "Export a route as HTML, Markdown or a prompt; or the memory.",
+        },
+        "For machines": {
+            "machines:hook": "Handle a client hook (called by the client, not by you).",
+            "machines:mcp": "Run an MCP server for this project's routes.",
+            "machines:completion": "Print a shell's completion script.",
+            "machines:schema": "Print the JSON schema of a file.",
+        },
+    },
+)
 @click.option("--load-context", metavar="ROUTE", help="Print what `ralf show ROUTE` prints.")
 @click.version_option(__version__, prog_name="ralf", message="%(prog)s %(version)s")
 @click.pass_context
@@ -209,7 +201,8 @@ def main(ctx: click.Context, load_context: str | None) -> None:
 
     \b
     Exit status: 0 success (including nothing to do) · 1 failed (unwritable, disk full) ·
-    2 usage error or invalid name · 3 not found (route, transcript, id) · 4 damaged data · 5 busy or conflict
+    2 usage error or invalid name · 3 not found (route, transcript, id) · 4 damaged data · 5 busy or conflict ·
+    130 stopped from the keyboard
     """
     if environment.is_without_colour():
         ctx.color = False
@@ -218,25 +211,25 @@ def main(ctx: click.Context, load_context: str | None) -> None:
             raise click.UsageError(f"--load-context prints a route, and takes no command: {ctx.invoked_subcommand}")
         from ralf_cli.reading import show
 
-        ctx.invoke(show, given=(load_context,))
-        return
-    if ctx.invoked_subcommand is None:
+        ctx.invoke(show, words=(load_context,))
+    elif ctx.invoked_subcommand is None:
         from ralf_cli.status import status, suggest
 
-        if (found := ctx.invoke(status)) is not None:
-            suggest(found)
+        suggest(ctx.invoke(status))
 
 
 main.params += GLOBAL
 
 
-def run(raised: BaseException | None = None) -> NoReturn:
+def run(raised: RalfError | None = None) -> NoReturn:
     """Run the command line, but for what `ralf_cli.plain` answers, and exit with its status.
 
-    raised  what went wrong in a command that `plain` ran and that may have written: it is said, and nothing is run
+    raised  what went wrong there: it is said, and nothing is run
     """
     instant.open_streams()
-    _escape()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")  # what it cannot encode
     if sys.stdout is None:  # closed by whoever started us
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # as long as we run
     elif sys.stdout.isatty():
@@ -246,15 +239,12 @@ def run(raised: BaseException | None = None) -> NoReturn:
     project.made.clear()
     try:
         if raised is not None:
-            _pass_on(raised)
+            raise raised
         status = main.main(standalone_mode=False, prog_name="ralf")
-        if extensions.problems or project.made:
-            from ralf_cli.output import say
-
-            for problem in extensions.problems:
-                say(f"warning: {problem}")
-            for folder in project.made:
-                say(f"note: there was no project here: made {folder}; to enable ralf in it: ralf init")
+        for problem in extensions.problems:
+            say(f"warning: {problem}")
+        for folder in project.made:
+            say(f"note: there was no project here: made {folder}; to enable ralf in it: ralf init")
         sys.stdout.flush()
     except RalfError as error:
         _complain(str(error), error.hint)
@@ -288,17 +278,6 @@ def run(raised: BaseException | None = None) -> NoReturn:
     sys.exit(status if isinstance(status, int) else 0)
 
 
-def _pass_on(raised: BaseException) -> NoReturn:
-    raise raised
-
-
-def _escape() -> None:
-    """Have what the streams cannot encode escaped."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
-            stream.reconfigure(errors="backslashreplace")
-
-
 def _is_full(stream: IO[str]) -> bool:
     """Whether a stream takes no more; then it is given up, so that nobody complains at exit."""
     try:
@@ -311,8 +290,6 @@ def _is_full(stream: IO[str]) -> bool:
 
 
 def _complain(message: str, hint: str) -> None:
-    from ralf_cli.terminal import complain
-
     try:
         complain(message, hint)
     except OSError:  # nobody reads on
@@ -323,23 +300,7 @@ def _os_hint(error: OSError) -> str:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return "make room on the disk, then run the same command again"
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        kind = _unreadable(error.filename) if error.errno == errno.EACCES else ""
-        doing = f"{kind} readable" if kind else "folder writable"
-        return f"make the {doing}, or name another project with --root DIR"
+        return "make it readable, and its folder writable, or name another project with --root DIR"
     if error.errno in (errno.ENOTDIR, errno.EEXIST):
         return "a file stands where a folder belongs: move it away, then run the same command again"
     return ""
-
-
-def _unreadable(name: str | bytes | None) -> str:
-    """What of a path may not be read, "folder" or "file"; "" for neither."""
-    if not name:
-        return ""
-    path = Path(os.fsdecode(name)).absolute()
-    effective = os.access in os.supports_effective_ids
-    for folder in reversed(path.parents):
-        if folder.is_dir() and not os.access(folder, os.X_OK, effective_ids=effective):
-            return "folder"
-    if os.access(path, os.R_OK | (os.X_OK if path.is_dir() else 0), effective_ids=effective):
-        return ""
-    return "folder" if path.is_dir() else "file" if path.exists() else ""

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
 
 from ralf import environment
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ralf.errors import UsageError
+from ralf.errors import UsageError
 
 
 def is_person() -> bool:
@@ -28,7 +23,7 @@ def author() -> str:
     return "user" if is_person() else "agent"
 
 
-def check_person(where: Path | str, what: str, command: str, *, answers: bool = False) -> None:
+def check_person(where: object, what: str, command: str, *, answers: bool = False) -> None:
     """UsageError unless a person has typed this command: no agent may do what it does.
 
     where    the path or name that it is about
@@ -36,20 +31,17 @@ def check_person(where: Path | str, what: str, command: str, *, answers: bool = 
     command  what a person types to have it done
     answers  whether they are asked something: their keyboard answers then, not a program
     """
-    if is_person() and (not answers or sys.stdin.isatty()):
-        return
-    raise _refusal(where, what, command)
+    if not is_person() or (answers and not sys.stdin.isatty()):
+        raise _refusal(where, what, command)
 
 
-def check_no_agent(where: Path | str, what: str, command: str) -> None:
+def check_no_agent(where: object, what: str, command: str) -> None:
     """UsageError in the shell of an agent; a script of a person may do it. Arguments: `check_person`."""
     if environment.is_agent():
         raise _refusal(where, what, command)
 
 
-def _refusal(where: Path | str, what: str, command: str) -> UsageError:
-    from ralf.errors import UsageError
-
+def _refusal(where: object, what: str, command: str) -> UsageError:
     variable = environment.agent()
     because = f"an agent runs this (${variable} is set)" if variable else "no person is at a terminal here"
     return UsageError(where, f"{what}: {because}", f"type it yourself, in a terminal of your own: {command}")

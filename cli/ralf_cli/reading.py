@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+import ralf
+from ralf import environment, routing
+from ralf.text.cleaning import clean
 from ralf_cli import tables
-from ralf_cli.command import command, taking, with_root_named
-from ralf_cli.options import (
-    Misused,
-    complete_label,
-    route_and_labels,
-    with_json,
-    with_json_alone,
-    with_root,
-    with_route_and_labels,
-)
-from ralf_cli.pager import with_pager
-from ralf_cli.times import shown, with_since
+from ralf_cli.command import command, handed_over, is_json, is_read_by_an_agent, project, root
+from ralf_cli.options import Misused, route_and_label, with_since, with_words
+from ralf_cli.output import answer, complain, emit_json, say
 
 if TYPE_CHECKING:
     from ralf.model import RouteContext
+    from ralf.route.why import Reason
 
 BRIEF_TOKENS = 2_500
 
-
 _BUDGETS = (50, 100, 200, 400, 800, 1_600)  # tokens that are tried where what was given is too little
 
+_SHOWN = 1_200  # characters of one message that are printed
 
 SECTIONS = {
     "goal": ("goal", "goal_origin", "began_as"),
@@ -40,115 +34,48 @@ SECTIONS = {
 """The parts of a context, and their fields in JSON."""
 
 
-@command("list", short_help="List the routes, the newest checkpoint first.")
+@command(name="list")
 @click.option("-n", "limit", type=click.IntRange(min=1), metavar="N", help="Only the first N.")
 @with_since
-@click.option("--cost", is_flag=True, help="Model cost per route, as reported by the provider or estimated (~).")
-@with_root
-@with_pager
-@with_json
 @click.pass_context
-def list_(
-    ctx: click.Context, limit: int | None, since: str | None, cost: bool, root: str | None, as_json: bool
-) -> None:
+def list_(ctx: click.Context, limit: int | None, since: str | None) -> None:
     """List the routes of this project, the newest checkpoint first. With --since, only routes in which anything was
     recorded since then. Routes without a record for `archive_days` are archived: they are not listed, read as before,
     and back with the next record.
-
-    \b
-    Examples:
-      ralf list
-      ralf list --since 2d
-      ralf list --cost
-      ralf list --json
-
-    \b
-    Exit status: 0, even without any route · 4 a route file is damaged (the others are listed)
     """
-    import ralf
-    from ralf import project as projects, routing
-    from ralf_cli.output import emit_json, fields_of, say, table
-
-    project = projects.find(root)
-    routes = ralf.list_routes(since=since, root=root)[:limit]
-    if cost:
-        _list_cost([route.route for route in routes], root, as_json=as_json)
-    elif as_json:
-        emit_json([fields_of(route) for route in routes])
-    elif routes:
-        table(tables.HEADINGS, (tables.cells(route, shown(route.last_checkpoint)) for route in routes), tables.RIGHT)
+    routes = ralf.list_routes(since=since, root=root())[:limit]
+    if is_json() or routes:
+        answer(routes, tables.listed(routes))
     elif since:
         say(f"no route in which anything was recorded since {since}")
     else:
-        say(project.nothing_here or "no routes yet; make one with: ralf checkpoint ROUTE --transcript FILE")
-    if archived := routing.archived(project):
+        say(project().nothing_here or "no routes yet; make one with: ralf checkpoint ROUTE --transcript FILE")
+    if archived := routing.archived(project()):
         say(f"note: routes without a record for long, which are archived and not listed: {len(archived):,}")
-    if strays := routing.strays(project):
+    if strays := routing.strays(project()):
         count = len(strays)
         say(f"note: files in routes/ that no route can have, and nobody reads: {count}; see: ralf doctor --store")
     for route in routes:
         if route.damage:
-            from ralf_cli.terminal import complain  # only what is wrong pays for it
-
             complain(route.damage, f"ralf show {route.route}")
     if any(route.damage for route in routes):
         ctx.exit(4)
 
 
-def _list_cost(routes: list[str], root: str | None, *, as_json: bool) -> None:
-    from ralf import project as projects
-    from ralf.refining import spending
-    from ralf_cli.output import emit_json, say, table
-
-    project = projects.find(root)
-    found = [(route, spending.spend_of_route(project, route)) for route in routes]
-    if as_json:
-        emit_json([{"route": route, **spending.as_fields(spent)} for route, spent in found])
-    elif found:
-        total = spending.total(spent for _, spent in found)
-        table(
-            ("ROUTE", "CALLS", "TOKENS", "COST", "LAST"),
-            [
-                (
-                    route,
-                    spent.calls,
-                    f"{'~' if spent.estimated_tokens else ''}{spent.tokens + spent.estimated_tokens:,}",
-                    f"${spent.cost_usd:.4f}" if spent.cost_usd else "-",
-                    spent.failure or spent.succeeded or "-",
-                )
-                for route, spent in [*found, ("(all)", total)]
-            ],
-            right=(1, 2, 3),
-        )
-    else:
-        say("no routes yet; make one with: ralf checkpoint ROUTE --transcript FILE")
-
-
-@command(short_help="Show a route, or what stands behind one of its items.")
-@with_route_and_labels("[ROUTE] [ID]")
+@command(is_fenced=False)
+@with_words("[ROUTE] [ID]")
 @click.option("--max-tokens", type=click.IntRange(min=0), metavar="N", help="Hard limit: at most N o200k_base tokens.")
 @click.option("--brief", is_flag=True, help=f"The short version for a fresh agent; at most {BRIEF_TOKENS:,} tokens.")
 @click.option("--section", type=click.Choice([*SECTIONS]), help="Only this part.")
-@click.option(
-    "--at", metavar="CP", shell_complete=complete_label, help="The state right after this checkpoint, e.g. cp-002."
-)
-@click.option("--query", metavar="WORDS", help="Prefer content relevant to these words when space is short.")
-@taking("plain")
-@with_root
-@with_pager
-@with_json_alone
+@click.option("--at", metavar="CP", help="The state right after this checkpoint, e.g. cp-002.")
 @click.pass_context
 def show(
     ctx: click.Context,
-    given: tuple[str, ...],
+    words: tuple[str, ...],
     max_tokens: int | None,
     brief: bool,
     section: str | None,
     at: str | None,
-    query: str | None,
-    plain: bool,
-    root: str | None,
-    as_json: bool,
 ) -> None:
     """Show the context of ROUTE: goal, current state, next steps, decisions, facts, history. With the ID of a decision
     or a checkpoint: what made it, the words with their lines, the turn, and what was said next.
@@ -164,82 +91,129 @@ def show(
       ralf show TASK-001 --section decisions
       ralf show TASK-001 --at cp-002 --json
       ralf show TASK-001 DEC-003
-
-    \b
-    Exit status: 0 · 2 invalid name · 3 no such route, checkpoint or ID, or its evidence was pruned · 4 damaged data
-    (the readable part is printed)
     """
-    import ralf
-    from ralf.text.frozen import replace
-
-    route, ids = route_and_labels(ctx, given, 1)
-    if ids:
-        from ralf_cli import reasons
-        from ralf_cli.output import handed_over
-
-        with nullcontext() if as_json else handed_over():
-            reasons.tell(route, ids[0], root, as_json=as_json)
+    route, id_ = route_and_label(words)
+    if id_:
+        _show_reason(route, id_)
         return
     if brief and section:
         raise click.UsageError("--brief and --section: which of them?")
-    if as_json and (brief or max_tokens is not None):
+    if is_json() and (brief or max_tokens is not None):
         what = "--json gives the whole context, which has no budget: leave out --brief and --max-tokens"
-        raise Misused(
-            ctx, what, f"ralf show {route} --json, or ralf show {route} --max-tokens {max_tokens or BRIEF_TOKENS}"
-        )
-    if at is None:
-        from ralf_integrations.stores import choosing
-
-        context = ralf.get_context(route, root=root, query=query)
-        context = replace(context, command=with_root_named(context.command, root))
-        choosing.place_file(root, context.route)
-        _tell_session(root, context.route)
-    else:
-        from ralf.route.history import context_at
-
-        context = context_at(route, at, root=root)
-    budget = max_tokens if max_tokens is not None else BRIEF_TOKENS if brief else None
-    if as_json:
-        from ralf_cli.output import context_as_json, emit_json
-
+        raise Misused(what, f"ralf show {route} --json, or ralf show {route} --max-tokens {max_tokens or BRIEF_TOKENS}")
+    context = _context(route, at)
+    if is_json():
         tree = context_as_json(context)
         emit_json({key: tree[key] for key in ("route", "revision", *SECTIONS[section])} if section else tree)
     else:
-        _emit_text(context, "brief" if brief else section, budget, query, plain=plain)
+        budget = BRIEF_TOKENS if brief and max_tokens is None else max_tokens
+        _show_text(context, "brief" if brief else section, budget)
     if context.warnings:
-        from ralf_cli.terminal import complain  # only what is wrong pays for it
-
         complain(context.warnings[0], context.warnings[1] if len(context.warnings) > 1 else "")
         ctx.exit(4)
 
 
-def _tell_session(root: str | None, route: str) -> None:
-    """Let the session whose agent reads a route before it works go on with it."""
-    from ralf import environment, project as projects
+def _context(route: str, at: str | None) -> RouteContext:
+    if at is not None:
+        from ralf.route.history import context_at
 
-    if session := environment.session():
-        from ralf_cli.output import say
-        from ralf_integrations.hooks import reading
+        return context_at(route, at, root=root())
+    from ralf_integrations.hooks import reading
+    from ralf_integrations.stores import choosing
 
-        if reading.move_by_reading(projects.find(root), session, route):
-            say(f"{route} is the route of this session now")
+    context = ralf.get_context(route, root=root())
+    choosing.place_file(root(), context.route)
+    session = environment.session()
+    if session and reading.move_by_reading(project(), session, context.route):  # who reads before work goes on with it
+        say(f"{context.route} is the route of this session now")
+    return context
 
 
-def _emit_text(
-    context: RouteContext, section: str | None, budget: int | None, query: str | None, *, plain: bool
-) -> None:
-    """Print a context; nothing, and why on stderr, where nothing of it has room."""
-    from ralf_cli import markdown
-    from ralf_cli.output import is_read_by_an_agent, say
+def _show_text(context: RouteContext, section: str | None, budget: int | None) -> None:
+    def rendered(most: int | None) -> str:
+        return context.render(most, section=section, fenced=is_read_by_an_agent())
 
-    fenced = is_read_by_an_agent()
-    text = context.render(budget, query=query, section=section, fenced=fenced)
-    markdown.show(text, plain=plain)
+    text = rendered(budget)
+    click.echo(text, nl=False)
     if text or budget is None:
         return
-    larger = (most for most in _BUDGETS if most > budget)
-    enough = next((most for most in larger if context.render(most, query=query, section=section, fenced=fenced)), None)
+    enough = next((most for most in _BUDGETS if most > budget and rendered(most)), None)
     if enough is None:
         say(f"{context.route}: nothing is kept for this part")
     else:
         say(f"{context.route}: {budget} tokens are too few for a line of it: try --max-tokens {enough}")
+
+
+def context_as_json(context: RouteContext) -> dict[str, Any]:
+    """A route's context under the names of the Python API."""
+    from ralf.document.tree import to_tree
+
+    plain = "route revision agent_type created last_checkpoint checkpoint_count total_tokens_consumed goal goal_origin"
+    more = "since foreign foreign_notes warnings"
+    return {
+        **{name: getattr(context, name) for name in (*plain.split(), "began_as")},
+        "handover": to_tree(context.handover) or None,
+        "decisions": [to_tree(decision) for decision in context.decisions],
+        "pinned": [to_tree(pin) for pin in context.pinned],
+        "active_work": to_tree(context.active_work),
+        "facts": to_tree(context.facts),
+        "checkpoints": [to_tree(checkpoint) for checkpoint in context.checkpoints],
+        "history": context.history,
+        "folded": to_tree(context.folded),
+        **{name: getattr(context, name) for name in more.split()},
+    }
+
+
+# ---- what stands behind an item ----
+
+
+def _show_reason(route: str, id_: str) -> None:
+    """Print what made an item of a route. It works without the transcript; exit status 3 where evidence was pruned."""
+    reason = ralf.why(route, id_, root=root())
+    if is_json():
+        emit_json(reason)
+    else:
+        with handed_over():
+            _emit_reason(reason)
+    if reason.evidence == "pruned":
+        complain(f"{reason.route}: {reason.id}: the words behind it are not kept any more", "read them in the session")
+        click.get_current_context().exit(3)
+
+
+def _emit_reason(reason: Reason) -> None:
+    status = f" [{reason.status}]" if reason.status not in ("", "active") else ""
+    said = ", ".join(filter(None, [reason.kind, reason.origin and f"by {reason.origin}", reason.timestamp]))
+    edited = ", edited by hand since" if reason.edited else ""
+    click.secho(f"{reason.route} {reason.id}{status}", bold=True, nl=False)
+    click.echo(f"  {said}; {reason.recorded}{edited}".rstrip("; "))
+    rejected = (f"Rejected: {option}" for option in reason.alternatives)
+    for text in (reason.claim, reason.rationale and f"Because: {reason.rationale}", *rejected):
+        click.echo(_indented(text), nl=False)
+    source = reason.source
+    if source is None:
+        revision = f", revision {reason.revision}" if reason.revision else ""
+        where = f"Recorded {reason.recorded}{revision}; no lines were given."
+    else:
+        match = {True: "the words are unchanged", False: "THE WORDS ARE NOT THOSE THAT IT WAS TAKEN FROM"}
+        gone = "some of the words were forgotten" if reason.evidence == "purged" else "pruned"
+        found = gone if reason.matches is None else match[reason.matches]
+        lines = _lines(source.first_line, source.last_line)
+        where = f"session {source.session}, {lines}, sha256 {source.sha256}: {found}"
+    click.echo(f"\n{where}")
+    parts = {"": reason.quotes, "The turn it stands in:": reason.turn, "The next messages:": reason.after}
+    for heading, quotes in parts.items():
+        for number, quote in enumerate(quotes):
+            click.echo(f"\n{heading}" if heading and not number else "")
+            click.secho(f"{_lines(quote.line, quote.last)}, {quote.who}:", bold=True)
+            click.echo(_indented(quote.text), nl=False)
+
+
+def _lines(first: int, last: int) -> str:
+    return f"line {first}" if last <= first else f"lines {first}-{last}"
+
+
+def _indented(text: str) -> str:
+    text = clean(text)
+    if (cut := len(text) - _SHOWN) > 0:
+        text = f"{text[:_SHOWN].rstrip()}\n… {cut:,} characters more: --json"
+    return "".join(f"  {line}\n" for line in text.strip().split("\n")) if text else ""

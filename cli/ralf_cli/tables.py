@@ -1,8 +1,9 @@
-"""What the commands print, as text: aligned columns, JSON, the list of routes, a message on one line."""
+"""What the commands print, as text: aligned columns, JSON, the list of routes, a message on one line. No click here."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from ralf.text.cleaning import clean, one_line, trimmed, without_middle
@@ -16,18 +17,18 @@ _LONGEST = 1_000  # characters of an error, which can quote a path of 4,096
 
 _TOLD = 44  # characters of what a route is about, and of what was asked last
 
-HEADINGS = ("ROUTE", "CHECKPOINTS", "LAST CHECKPOINT", "TOKENS", "STATUS", "ABOUT", "ASKED LAST")
-"""The columns of the list of routes."""
-RIGHT = (1, 3)
-"""The columns of it that are aligned right."""
+
+def listed(routes: Iterable[RouteSummary]) -> str:
+    """The list of routes."""
+    headings = ("ROUTE", "CHECKPOINTS", "LAST CHECKPOINT", "TOKENS", "STATUS", "ABOUT", "ASKED LAST")
+    return aligned(headings, map(_cells, routes), (1, 3)) + "\n"
 
 
-def cells(route: RouteSummary, checkpointed: str = "") -> tuple[object, ...]:
-    """Return a route's row in the list of routes; `checkpointed`: when, in other words than the record's."""
+def _cells(route: RouteSummary) -> tuple[object, ...]:
     return (
         f"{route.route} (foreign)" if route.foreign else route.route,
         route.checkpoint_count,
-        checkpointed or route.last_checkpoint or "-",
+        route.last_checkpoint or "-",
         route.total_tokens_consumed,
         f"closed: {route.closed}".removesuffix(": closed") if route.closed else in_brief(route.work_status),
         in_brief(": ".join(filter(None, (route.current_task, route.title)))),
@@ -38,11 +39,6 @@ def cells(route: RouteSummary, checkpointed: str = "") -> tuple[object, ...]:
 def in_brief(text: str) -> str:
     """A text on one line, cut, `-` for none."""
     return trimmed(one_line(clean(text)), _TOLD) or "-"
-
-
-def in_bytes(size: int) -> str:
-    """A number of bytes, in words."""
-    return so_many(size, "byte")
 
 
 def so_many(count: int, noun: str) -> str:
@@ -57,7 +53,7 @@ def echoed(text: str) -> str:
 
 def aligned(headings: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[int] = ()) -> str:
     """Return rows as lines of aligned columns, below their headings. `right`: columns that are aligned right."""
-    lines = [headings, *([cell(value) for value in row] for row in rows)]
+    lines = [headings, *([_cell(value) for value in row] for row in rows)]
     widths = [max(len(line[n]) for line in lines) for n in range(len(headings))]
     return "\n".join(
         "  ".join(
@@ -68,19 +64,20 @@ def aligned(headings: Sequence[str], rows: Iterable[Sequence[object]], right: Se
     )
 
 
-def cell(value: object) -> str:
-    """Return a value as it stands in a table."""
+def _cell(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
 def as_json(value: Any) -> str:
-    """Return a value as JSON: a path as its text, any other collection as a list."""
+    """Return a value as JSON: a dataclass as its fields, a path as its text, any other collection as a list."""
     import json  # for whoever asks for it
 
     return json.dumps(value, ensure_ascii=False, indent=2, default=_plain)
 
 
 def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
     return list(value) if isinstance(value, Iterable) else str(value)
 
 

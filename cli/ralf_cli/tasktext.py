@@ -1,53 +1,32 @@
-"""Tasks as text and as JSON, for the commands on them and for `plain`, which answers without click."""
+"""Tasks as text and as JSON, and which of them a list has."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ralf.errors import RalfError
+from ralf import environment, project as projects
+from ralf.errors import NotFound, RalfError
+from ralf.tasks import store
+from ralf.tasks.model import Attempt, Evidence, TaskState
+from ralf.tasks.store import TaskList
 from ralf.text.cleaning import clean, one_line, trimmed
-from ralf_cli.tables import aligned, so_many
+from ralf_cli.tables import so_many
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ralf.project import Project
-    from ralf.tasks.book import Book
-    from ralf.tasks.model import Attempt, Evidence, TaskState
-    from ralf.tasks.store import TaskList
-
-MOST = 50
-"""Tasks that a list shows where nothing else is asked for."""
-
-LEASE = 900
-"""Seconds that a claim lasts without a sign of life, where nothing else is asked for."""
-
-REFRESH_TOKENS = 2_500
-"""Tokens of what a fresh agent reads, where nothing else is asked for."""
-
-HEADINGS = ("TASK", "PRIORITY", "ROLE", "TITLE", "STATE")
-RIGHT = (1,)
-"""The columns of the list of tasks, and those of them that are aligned right."""
-
+_MOST = 50  # tasks that a list shows where nothing else is asked for
 _TITLE, _NAMED = 60, 3  # characters of a title in the list; ids that are named in it
 _COMPLETED = {"claimed": "not verified", "verified": "verified", "failed": "check failed", "stale": "edited since"}
-
-_MOST_OTHERS = 50  # tasks that one waits for, each on a line
-
-_FIELD = 14  # columns of a field's name
-
-
-def title_of(state: TaskState) -> str:
-    """The title of a task as one line, whatever it holds."""
-    return one_line(clean(state.task.title)) or "(no title)"
 
 
 def named(state: TaskState) -> str:
     """A task as it is named in an answer: its id and title, and whether these are another's words."""
-    return f"{state.task.id}{' (foreign)' * state.is_foreign}: {title_of(state)}"
+    return f"{state.task.id}{' (foreign)' * state.is_foreign}: {_title(state)}"
+
+
+def _title(state: TaskState) -> str:
+    return one_line(clean(state.task.title)) or "(no title)"
 
 
 def state_of(state: TaskState) -> str:
@@ -61,32 +40,26 @@ def state_of(state: TaskState) -> str:
     return "waiting" if state.waits_for else "ready"
 
 
-def describe(state: TaskState) -> str:
+def _describe(state: TaskState) -> str:
     """The state of a task with who has it, what it waits for, or what says that it is done."""
     word = state_of(state)
     if word in ("claimed", "foreign") and state.claim is not None:
         return f"{'' if word == 'claimed' else 'foreign, '}claimed by {one_line(clean(state.claim.by))}"
     if word == "waiting":
-        return f"waits for {_ids(state.waits_for)}"
+        left = len(state.waits_for) - _NAMED
+        return f"waits for {', '.join(state.waits_for[:_NAMED])}" + (f" and {left:,} more" if left > 0 else "")
     if word == "failed" and state.reason:
         return f"failed: {trimmed(one_line(clean(state.reason)), _TITLE)}"
-    if word == "completed":
-        return f"completed, {_COMPLETED.get(state.evidence.state, '')}" if state.evidence is not None else "completed"
-    if word == "ready" and state.failures:
-        return f"ready, {so_many(state.failures, 'attempt')} failed"
-    return word
+    if word == "completed" and state.evidence is not None:
+        return f"completed, {_COMPLETED.get(state.evidence.state, '')}"
+    return f"ready, {so_many(state.failures, 'attempt')} failed" if word == "ready" and state.failures else word
 
 
 def cells(state: TaskState) -> tuple[object, ...]:
     """Return a task's row in the list."""
     task = state.task
     label = f"{task.id} (foreign)" if state.is_foreign else task.id
-    return label, task.priority, task.role or "-", trimmed(title_of(state), _TITLE), describe(state)
-
-
-def listed(states: Iterable[TaskState]) -> str:
-    """Tasks as a table in a pipe."""
-    return aligned(HEADINGS, map(cells, states), RIGHT) + "\n"
+    return label, task.priority, task.role or "-", trimmed(_title(state), _TITLE), _describe(state)
 
 
 def claimed(state: TaskState, ralf: str) -> str:
@@ -94,53 +67,52 @@ def claimed(state: TaskState, ralf: str) -> str:
 
     ralf  what is typed in place of `ralf`
     """
-    task, claim = state.task, state.claim
+    id_, claim = state.task.id, state.claim
     lines = [named(state)]
     if claim is not None:
-        lease = claim.lease(task.id)
         lasts = f"lasts {_lasts(claim.seconds)} without a sign of life"
-        lines.append(_field("lease", f"RALF_LEASE={lease}  ({lasts})"))
+        lines.append(_field("lease", f"RALF_LEASE={claim.lease(id_)}  ({lasts})"))
     lines += [_field(name, value) for name, value in _work(state)]
-    if body := clean(task.text).strip():
-        lines += ["", body]
-    lines += ["", f"To read what came before: {ralf} task show {task.id} --fresh"]
-    lines += [f"When it is done: {ralf} task done --task {task.id} SUMMARY"]
-    lines += [f"If it cannot be done: {ralf} task fail --task {task.id} REASON"]
-    lines += [f"To release it unfinished: {ralf} task release {task.id}", ""]
-    return "\n".join(lines)
+    return "\n".join(
+        (
+            *lines,
+            *_body(state),
+            "",
+            f"To read what came before: {ralf} task show {id_} --fresh",
+            f"When it is done: {ralf} task done --task {id_} SUMMARY",
+            f"If it cannot be done: {ralf} task fail --task {id_} REASON",
+            f"To release it unfinished: {ralf} task release {id_}",
+        )
+    )
 
 
-def full(state: TaskState, root: str | None) -> str:
-    """All that is known of a task, with the titles of those that it waits for."""
-    from ralf.tasks import store
-
+def full(state: TaskState) -> str:
+    """All that is known of a task."""
     task, claim = state.task, state.claim
-    after = set(task.after)
-    waits = [id_ for id_ in state.waits_for if id_ not in after]
-    others = (*task.after[:_MOST_OTHERS], *waits[:_MOST_OTHERS])
-    known: Mapping[str, TaskState] = {}
-    with suppress(RalfError, OSError):  # what was written is told all the same
-        known = store.at(root).states(others) if others else {}
-    fields = [("state", describe(state))]
-    if state.is_foreign:
-        fields.append(("foreign", f"its file was not written by your ralf: ralf trust {task.id}"))
+    foreign = f"its file was not written by your ralf: ralf trust {task.id}" if state.is_foreign else ""
+    lease = ""
     if claim is not None:
-        fields.append(("lease", f"{claim.lease(task.id)}, since {_at(claim.claimed)}, lasts {_lasts(claim.seconds)}"))
-    fields += [("priority", str(task.priority)), ("tags", ", ".join(task.tags)), ("role", task.role)]
-    for name, ids in (("after", task.after), ("waits for", waits)):
-        fields += [(name, _with_title(id_, known)) for id_ in ids[:_MOST_OTHERS]]
-        fields += [(name, f"{len(ids) - _MOST_OTHERS:,} more")] * (len(ids) > _MOST_OTHERS)
-    fields += [*_work(state), ("route", task.context_route)]
-    fields += [("created", " by ".join(filter(None, (_at(task.created), task.created_by))))]
-    fields += [("finished", _at(state.finished)), ("summary", state.summary), ("reason", state.reason)]
-    if state.evidence is not None:
-        fields.append(("evidence", _evidence(state.evidence)))
-    fields += [("attempt", _attempt(number, one)) for number, one in enumerate(state.attempts, start=1)]
-    fields.append(("file", str(state.path or "")))
-    lines = [named(state), *(_field(name, value) for name, value in fields if value)]
-    if body := clean(task.text).strip():
-        lines += ["", body]
-    return "\n".join([*lines, ""])
+        lease = f"{claim.lease(task.id)}, since {_at(claim.claimed)}, lasts {_lasts(claim.seconds)}"
+    fields = [
+        ("state", _describe(state)),
+        ("foreign", foreign),
+        ("lease", lease),
+        ("priority", str(task.priority)),
+        ("tags", ", ".join(task.tags)),
+        ("role", task.role),
+        ("after", ", ".join(task.after)),
+        ("waits for", ", ".join(id_ for id_ in state.waits_for if id_ not in task.after)),
+        *_work(state),
+        ("route", task.context_route),
+        ("created", " by ".join(filter(None, (_at(task.created), task.created_by)))),
+        ("finished", _at(state.finished)),
+        ("summary", state.summary),
+        ("reason", state.reason),
+        ("evidence", _evidence(state.evidence) if state.evidence is not None else ""),
+        *(("attempt", _attempt(number, one)) for number, one in enumerate(state.attempts, start=1)),
+        ("file", str(state.path or "")),
+    ]
+    return "\n".join([named(state), *(_field(name, value) for name, value in fields if value), *_body(state)])
 
 
 def ended(state: TaskState, ralf: str = "", *, checkpoint: bool = False) -> str:
@@ -149,7 +121,7 @@ def ended(state: TaskState, ralf: str = "", *, checkpoint: bool = False) -> str:
     ralf        what is typed in place of `ralf`; "" where there is nothing to do next
     checkpoint  whether a checkpoint comes after the task
     """
-    lines = [f"{named(state)}: {describe(state)}"]
+    lines = [f"{named(state)}: {_describe(state)}"]
     if state.evidence is not None and state.task.status == "completed":
         lines.append(_field("evidence", _evidence(state.evidence)))
     if checkpoint:
@@ -157,7 +129,7 @@ def ended(state: TaskState, ralf: str = "", *, checkpoint: bool = False) -> str:
         lines.append(_handover(state, ralf))
     elif ralf:
         lines.append(f"To go on: {ralf} task claim")
-    return "\n".join([*lines, ""])
+    return "\n".join(lines)
 
 
 def as_json(state: TaskState) -> dict[str, Any]:
@@ -166,32 +138,12 @@ def as_json(state: TaskState) -> dict[str, Any]:
     return asdict(state) | {"state": state_of(state), "lease": lease, "failures": state.failures}
 
 
-def warnings_of(found: TaskList) -> list[str]:
-    """What is to be said beside a list: of the plan and the journal, and of each task in it."""
-    return [*found.warnings, *(warning for state in found.tasks for warning in state.warnings)]
-
-
-def more(found: TaskList, ralf: str = "ralf") -> str:
-    """The line that says how many tasks a list leaves out, "" for none."""
-    count = found.left + len(found.tasks)
-    return f"{found.left:,} more of {count:,}: {ralf} task list --all" if found.left else ""
-
-
-def nothing(root: str | None) -> str:
-    """The line in place of a list without tasks."""
-    from ralf import project as projects
-    from ralf.tasks import store
-
-    found = store.at(root).counts()
-    counts = {name: found[name] for name in ("pending", "failed", "completed", "cancelled")}
-    if not any(counts.values()):
-        return projects.find(root).nothing_here or 'no tasks yet; add one: ralf task add "TITLE"'
-    told = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
-    return f"no task to list; of all tasks: {told}: ralf task list --all"
+def _body(state: TaskState) -> list[str]:
+    body = clean(state.task.text).strip()
+    return ["", body] if body else []
 
 
 def _work(state: TaskState) -> Iterator[tuple[str, str]]:
-    """What matters to whoever does a task, beside its text."""
     task = state.task
     if task.checkpoint:
         yield "checkpoint", "hand over and end when it is done: a fresh agent goes on"
@@ -225,131 +177,66 @@ def _attempt(number: int, attempt: Attempt) -> str:
 
 
 def _at(time: str) -> str:
-    """A time to the second, as far as it is one."""
     return f"{time[:19]}Z" if len(time) > 20 and time.endswith("Z") else time
 
 
 def _lasts(seconds: int) -> str:
-    """A lease as a person says it."""
     return so_many(seconds // 60, "minute") if seconds % 60 == 0 else so_many(seconds, "second")
 
 
-def _with_title(id_: str, known: Mapping[str, TaskState]) -> str:
-    found = known.get(id_)
-    return id_ if found is None else f"{named(found)}  ({describe(found)})"
-
-
 def _field(name: str, value: str) -> str:
-    return f"{name:<{_FIELD}}{one_line(clean(value))}"
+    return f"{name:<14}{one_line(clean(value))}"
 
 
-def _ids(ids: Sequence[str]) -> str:
-    left = len(ids) - _NAMED
-    return ", ".join(ids[:_NAMED]) + (f" and {left:,} more" if left > 0 else "")
-
-
-def noted(state: TaskState) -> str:
-    """What whoever has reported progress reads."""
-    return f"{named(state)}: noted\n"
+# ---- which tasks a list has ----
 
 
 def tasks_of(
-    *,
-    ready: bool = False,
-    status: str | None = None,
-    role: str | None = None,
-    tag: str | None = None,
-    every: bool = False,
-    root: str | None = None,
+    *, ready: bool, status: str | None, role: str | None, tag: str | None, every: bool, root: str | None
 ) -> TaskList:
-    """The tasks that a list shows; `every`: finished ones too, however many."""
-    from ralf.tasks import store
-
-    most = None if every or tag is not None else MOST
+    """The tasks that a list shows, unfinished ones unless a status is named; `every`: all, however many."""
+    most = None if every or tag is not None else _MOST
     if every or ready or status:
         found = store.list_tasks(status=status, role=role, ready=ready, limit=most, root=root)
     else:
-        found = _unfinished(role, root, most)
-    return found if tag is None else _with_tag(found, tag, None if every else MOST)
-
-
-def _with_tag(found: TaskList, tag: str, most: int | None) -> TaskList:
+        tasks = store.at(root)
+        found = tasks.read(lambda book: book.select(["pending", "failed"], role=role, limit=most))
+        found = replace(found, tasks=tuple(tasks.as_told(found.tasks)))
+    if tag is None:
+        return found
     states = [state for state in found.tasks if tag in state.task.tags]
-    return replace(found, tasks=tuple(states[:most]), left=len(states[most:]) if most is not None else 0)
+    shown = len(states) if every else _MOST
+    return replace(found, tasks=tuple(states[:shown]), left=len(states[shown:]))
 
 
-def _unfinished(role: str | None, root: str | None, most: int | None) -> TaskList:
-    """The first tasks that are pending or failed."""
-    from ralf.tasks import store
+def nothing(root: str | None) -> str:
+    """The line in place of a list without tasks."""
+    found = store.at(root).counts()
+    counts = [f"{found[name]:,} {name}" for name in ("pending", "failed", "completed", "cancelled") if found[name]]
+    if not counts:
+        return projects.find(root).nothing_here or 'no tasks yet; add one: ralf task add "TITLE"'
+    return f"no task to list; of all tasks: {', '.join(counts)}: ralf task list --all"
 
-    tasks = store.at(root)
 
-    def listed(book: Book) -> TaskList:
-        found = book.select(["pending", "failed"], role=role, limit=most)
-        return replace(found, tasks=tuple(tasks.as_told(found.tasks)))
-
-    return tasks.read(listed)
+# ---- a checkpoint behind a task ----
 
 
 def is_at_checkpoint(state: TaskState, root: str | None) -> bool:
     """Whether whoever has completed this task hands over and ends: its file says so, or a checkpoint of the plan."""
-    from ralf import project as projects
-    from ralf.tasks import store
-
     if state.task.status != "completed" or state.task.checkpoint:
         return state.task.checkpoint
     with suppress(RalfError, OSError):  # what was written is told all the same
-        return store.Tasks(projects.find(root)).read(lambda book: book.is_at_checkpoint(state.task.id))
+        return store.at(root).read(lambda book: book.is_at_checkpoint(state.task.id))
     return False
 
 
-def ends_session(state: TaskState, root: str | None) -> bool:
-    """As `is_at_checkpoint`, for a task that was just completed; a client's session that has no lease is remembered."""
-    from ralf import project as projects
-    from ralf.storage import files
-
-    if not is_at_checkpoint(state, root):
-        return False
-    project = projects.find(root)
-    path = _lease_of_session(project)
-    done = [one.number for one in state.attempts if one.outcome == "done"]
-    if path is not None and done:
-        with suppress(RalfError, OSError):
-            project.make_room(path)
-            files.make(path.parent)
-            path.write_text(f"{state.task.id}:{done[-1]}", encoding="utf-8")
-    return True
-
-
-def _lease_of_session(project: Project) -> Path | None:
-    """The file with the lease before a checkpoint that this session ended last. None for an agent that a loop has
-    started, whose variable says it, and for a person, who needs no fresh window.
-    """
-    from ralf import environment
-    from ralf.text.cleaning import slug
-
-    session = environment.session()
-    return project.cache / "checkpoints" / slug(session) if session and not environment.lease() else None
-
-
 def check_may_claim(root: str | None) -> None:
-    """NotFound for an agent that has completed the task of its lease, or of its session, before a checkpoint."""
-    from ralf import environment, project as projects
-    from ralf.errors import NotFound
-    from ralf.tasks import store
-
-    lease = environment.lease()
-    if not lease and environment.session():
-        with suppress(OSError, ValueError):
-            path = _lease_of_session(projects.find(root))
-            lease = path.read_text(encoding="utf-8") if path is not None else ""
-    id_, _, number = lease.rpartition(":")
-    if not id_:
+    """NotFound for an agent that has completed the task of its lease before a checkpoint."""
+    id_, _, number = environment.lease().rpartition(":")
+    state = store.at(root).states([id_]).get(id_) if id_ else None
+    if state is None or state.task.status != "completed" or not is_at_checkpoint(state, root):
         return
-    state = store.at(root).states([id_]).get(id_)
-    ended_ = (one.outcome for one in (state.attempts if state else ()) if str(one.number) == number)
-    is_done = state is not None and state.task.status == "completed" and "done" in ended_
-    if state is not None and is_done and is_at_checkpoint(state, root):
+    if any(one.outcome == "done" and str(one.number) == number for one in state.attempts):
         why = "a checkpoint comes after it: hand over, then end your session; a fresh agent goes on"
         raise NotFound(id_, why, _handover(state, "ralf"))
 

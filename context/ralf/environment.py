@@ -210,21 +210,6 @@ def editor() -> str:
     return os.environ.get("VISUAL", "").strip() or os.environ.get("EDITOR", "").strip() or "vi"
 
 
-def pager() -> str:
-    """The command line of the person's pager: `$PAGER`, else `less` where it is installed; "" for none."""
-    import shutil  # only a terminal asks
-
-    said = os.environ.get("PAGER")
-    if os.environ.get("TERM", "dumb") == "dumb" or (said is not None and said.strip() in ("", "cat")):
-        return ""
-    return said if said is not None else "less" if shutil.which("less") else ""
-
-
-def of_a_pager() -> dict[str, str]:
-    """The environment for the pager: `less` shows colours, and does not wait over a short text, unless told else."""
-    return {"LESS": "FRX"} | dict(os.environ)
-
-
 def is_without_colour() -> bool:
     """Whether the terminal gets no colours: `NO_COLOR` is set and not empty, or `TERM` is `dumb`."""
     return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
