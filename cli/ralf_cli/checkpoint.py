@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ from ralf.checkpointing.flow import CheckpointReport
 from ralf.checkpointing.progress import watch
 from ralf.config.local_config import MODELS
 from ralf.document.tree import to_tree
-from ralf.errors import TranscriptNotFound, UsageError
+from ralf.errors import DamagedTranscript, TranscriptNotFound, UsageError
 from ralf.facts.progress import describe_run
 from ralf.route import offsets
 from ralf.transcripts.reader import is_own_log, newest_logs, open_transcript
@@ -92,7 +93,11 @@ def _followed(route: str, path: Path, *, once: bool, **how: Any) -> Iterator[Che
 def _made(route: str, path: Path, *, as_text: bool, again: bool, **how: Any) -> CheckpointReport:
     here = project()
     route = routing.check_new(here, route)
-    source = open_transcript(path, root=here.root, as_text=as_text)
+    try:
+        source = open_transcript(path, root=here.root, as_text=as_text)
+    except DamagedTranscript as error:
+        error.hint = error.hint.replace(" ROUTE ", f" {route} ")
+        raise
     begin = offsets.begin_of(here, route, source, again=again)
     if how["summarizer"] in MODELS and sys.stderr.isatty():
         say(f"asking {how['summarizer']}; this may take a while")
@@ -110,7 +115,10 @@ def _transcript(route: str, named: str | None) -> Path:
     if named is None:
         found = newest_logs(project(), most=_SESSIONS)
         if not found:
-            hint = f"ralf checkpoint {route} --transcript FILE"
+            named = (
+                f"ROUTE --transcript {shlex.quote(route)}" if Path(route).is_file() else f"{route} --transcript FILE"
+            )
+            hint = f"ralf checkpoint {named}"
             raise TranscriptNotFound(project().root, "no client has kept a session of this project here", hint)
         return found[0]
     path = Path(named)
@@ -142,7 +150,8 @@ def _emit(report: CheckpointReport) -> None:
             f"{report.route}: {entry.checkpoint_id} ({entry.reason}), {entry.tokens:,} tokens: {title}".rstrip(": ")
         )
     if report.checkpoints:
-        click.echo(f"{report.tokens_read:,} tokens became {report.tokens_stored:,} ({report.ratio:.0f}:1)")
+        share = f" ({report.ratio:.0f}:1)" if report.ratio >= 1 else ""
+        click.echo(f"{report.tokens_read:,} tokens became {report.tokens_stored:,}{share}")
     elif report.blank:
         counts = ", ".join(f"{count} {what}" for what, count in sorted(report.skipped.items()))
         click.echo(f"{report.route}: no message and no call in the transcript yet (left out: {counts or 'nothing'})")

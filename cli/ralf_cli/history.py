@@ -40,10 +40,15 @@ def log(words: tuple[str, ...], limit: int | None, since: str | None) -> None:
     if is_json():
         emit_json(events)
     elif events:
-        rows = [(f"r{e.revision}" if e.revision else "-", e.time, e.kind, e.id, e.who, e.text) for e in events]
+        rows = [(f"r{e.revision}" if e.revision else "-", e.time, e.kind, e.id, _who(e.who), e.text) for e in events]
         table(("REVISION", "TIME", "KIND", "ID", "WHO", "WHAT"), [[cell or "-" for cell in row] for row in rows])
     else:
         say(f"{route}: nothing since {since}" if since else f"{route}: has no record yet; its file has no journal")
+
+
+def _who(who: str) -> str:
+    """Who wrote a record, in the word that the brief has for an edit of the file."""
+    return "by hand" if who == "human-edit" else who
 
 
 def _tell_difference(route: str, span: str) -> None:

@@ -250,10 +250,10 @@ def run(raised: RalfError | None = None) -> NoReturn:
         _complain(str(error), error.hint)
         status = error.exit_status
     except click.UsageError as error:
-        from ralf_cli import verbs
+        from ralf_cli.mistakes import meant
 
         where = error.ctx.command_path if error.ctx else "ralf"
-        hint = getattr(error, "hint", "") or verbs.right_option(error)
+        hint = getattr(error, "hint", "") or meant(error)
         _complain(f"{where}: {error.format_message()}", hint or f"{where} --help")
         status = 1 if where == "ralf hook" else 2  # to a client 2 means: block what the person or the agent does
     except click.exceptions.Exit as error:

@@ -130,11 +130,8 @@ def _tidy(agent: str) -> None:
     before, made = load(*whose), tidy(*whose)
     warn(made.warnings)
     gone = len(before.items) - len(made.items)
-    undo = f"to undo it: ralf memory edit --to r{before.revision}"
-    answer(
-        {"agent": agent, "items": len(made.items), "dropped": gone},
-        f"{agent}: {len(made.items):,} items, {gone:,} fewer; {undo}",
-    )
+    what = f"{gone:,} fewer; to undo it: ralf memory edit --to r{before.revision}" if gone else "nothing to drop"
+    answer({"agent": agent, "items": len(made.items), "dropped": gone}, f"{agent}: {len(made.items):,} items, {what}")
 
 
 @command("dry_run", "yes")
@@ -180,6 +177,9 @@ def forget(ctx: click.Context, route: str | None, id_: str | None, text: str | N
         check_no_agent(route, "nothing was forgotten", f"ralf forget {route}")
         if not given("yes"):
             looked = _forget(route, id_, text, dry_run=True)
+            if not looked.touched:
+                answer(looked, *_told(looked))
+                return
             for line in _told(looked):
                 say(line)
             what = f"the whole route {looked.route}" if looked.whole else ", ".join(looked.ids) or "this text"

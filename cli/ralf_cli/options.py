@@ -88,6 +88,9 @@ def route_and_label(words: Sequence[str], *, spans: bool = False) -> tuple[str, 
     found = list(words)
     is_named = bool(found) and not (is_label(found[0]) or (spans and _SPAN.fullmatch(found[0])))
     route = named_or_meant(found.pop(0) if is_named else None)
+    if len(found) > 1 and spans and all(map(LABEL.fullmatch, found)):
+        what = f"Got unexpected extra argument ({found[1]})"
+        raise Misused(what, f"{click.get_current_context().command_path} {route} {found[0]}..{found[1]}")
     if len(found) > 1:
         raise click.UsageError(f"Got unexpected extra argument ({found[1]})", click.get_current_context())
     return route, "".join(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -13,7 +14,7 @@ import click
 from ralf import config
 from ralf.errors import NotFound, RalfError, UsageError
 from ralf.text import cleaning
-from ralf_cli.command import is_json, project
+from ralf_cli.command import is_json, project, root
 from ralf_cli.tables import aligned, as_json, bounded
 
 _MOST = 200_000  # bytes that are read from standard input or a file
@@ -64,7 +65,10 @@ def complain(message: str, hint: str = "") -> None:
 def check_shown(damage: str) -> None:
     """Complain and exit with status 4 where a file could not be made to show what was written; "": it was."""
     if damage:
-        complain(damage, "what was written is in the journal; mend the file: the next write shows it")
+        complain(
+            damage,
+            "what was typed is recorded, in the journal; mend the file, or move it away: the next write shows it",
+        )
         click.get_current_context().exit(4)
 
 
@@ -72,10 +76,15 @@ def typed(text: str) -> str:
     """A text of ours with the commands in it as they are typed in the project that is meant."""
     from ralf_integrations.blackbox5 import installing
 
-    if "ralf " in text and click.get_current_context(silent=True) is not None:
+    if "ralf " in text and "--root" not in text and click.get_current_context(silent=True) is not None:
         with suppress(RalfError, OSError):
-            return config.typed(text, installing.command(project()))
+            return config.typed(text, with_root(installing.command(project())))
     return text
+
+
+def with_root(command: str) -> str:
+    """`command`, which stands for `ralf`, as it is typed for a project that was named by --root."""
+    return command if root() is None else f"{command} --root {shlex.quote(str(root()))}"
 
 
 @contextmanager

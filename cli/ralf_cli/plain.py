@@ -139,7 +139,9 @@ def _show(root: str | None, most: str, route: str) -> str:
     if most and not (most.isdecimal() and len(most) <= _DIGITS and int(most) > 0):
         return ""
     context = ralf.get_context(route, root=root)
-    return "" if context.warnings else context.render(int(most) if most else None, fenced=environment.is_agent())
+    if context.warnings or root is not None:  # what it says to type names the project, too
+        return ""
+    return context.render(int(most) if most else None, fenced=environment.is_agent())
 
 
 def _decide(root: str | None, because: str, route: str, text: str) -> str:

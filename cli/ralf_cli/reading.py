@@ -9,10 +9,11 @@ import click
 import ralf
 from ralf import environment, routing
 from ralf.text.cleaning import clean
+from ralf.text.frozen import replace
 from ralf_cli import tables
 from ralf_cli.command import command, handed_over, is_json, is_read_by_an_agent, project, root
 from ralf_cli.options import Misused, route_and_label, with_since, with_words
-from ralf_cli.output import answer, complain, emit_json, say
+from ralf_cli.output import answer, complain, emit_json, say, with_root
 
 if TYPE_CHECKING:
     from ralf.model import RouteContext
@@ -122,6 +123,7 @@ def _context(route: str, at: str | None) -> RouteContext:
     from ralf_integrations.stores import choosing
 
     context = ralf.get_context(route, root=root())
+    context = replace(context, command=with_root(context.command))
     choosing.place_file(root(), context.route)
     session = environment.session()
     if session and reading.move_by_reading(project(), session, context.route):  # who reads before work goes on with it

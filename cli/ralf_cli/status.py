@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -27,6 +28,7 @@ from ralf_integrations.hooks import session_registry
 from ralf_integrations.loop.state import load as state_of_loop
 
 _NAMED = 3  # routes on one line
+_AGAIN = 2  # seconds
 
 
 @command(is_fenced=False)
@@ -34,17 +36,22 @@ _NAMED = 3  # routes on one line
 @click.option("--all", "all_", is_flag=True, help="Every session: window, pressure, last checkpoint, problems.")
 @click.option("--idle", is_flag=True, help="With --all: also sessions that were idle for more than a day.")
 @click.option("--nudge", is_flag=True, help="With --all: send a notice to each session that crosses the threshold.")
-def status(route: str | None, all_: bool, idle: bool, nudge: bool) -> Status | None:
+@click.option("--watch", is_flag=True, help="With --all: again every two seconds, until Ctrl-C.")
+def status(route: str | None, all_: bool, idle: bool, nudge: bool, watch: bool) -> Status | None:
     """Show the current route and why it was chosen, the last checkpoint, tokens until the next one, the last hook
     call, the tasks and the loop, other routes, and what of any route needs attention.
 
     With --all: every session known from hooks or from the client's logs, with the tokens in its window, pressure,
     growth, minutes to the next checkpoint and to compaction, and problems. Times are estimates.
     """
-    if all_ or nudge or idle:
+    if all_ or nudge or idle or watch:
         from ralf_cli import health
 
         health.show(route, idle=idle, nudge=nudge)
+        while watch:
+            time.sleep(_AGAIN)
+            click.clear()
+            health.show(route, idle=idle, nudge=nudge)
         return None
 
     found, task = look(project(), route), _task()

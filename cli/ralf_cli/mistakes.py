@@ -1,0 +1,71 @@
+"""What was most likely meant by a command or an option that is not there: what other tools call one that is."""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+_NAMES = {
+    "ralf": {
+        **dict.fromkeys(("add", "decision", "record"), "decide"),
+        **dict.fromkeys(("cat", "get", "load", "open", "read", "resume", "view"), "show"),
+        **dict.fromkeys(("delete", "remove", "rm"), "undo"),
+        **dict.fromkeys(("restore", "rollback"), "undo --to CHECKPOINT"),
+        **dict.fromkeys(("events", "history"), "log"),
+        **dict.fromkeys(("find", "grep"), "search"),
+        **dict.fromkeys(("handoff", "hand-over"), "handover"),
+        **dict.fromkeys(("ls", "routes"), "list"),
+        **dict.fromkeys(("health", "sessions", "ps"), "status --all"),
+        **dict.fromkeys(("msg", "notify", "signal"), "send"),
+        **dict.fromkeys(("set", "settings"), "config"),
+        **dict.fromkeys(("close", "finish"), "route --close"),
+        **dict.fromkeys(("create", "new", "todo"), "task add TITLE"),
+        **dict.fromkeys(("archive", "prune", "tidy"), "gc"),
+        **dict.fromkeys(("enable", "install", "setup"), "init"),
+        **dict.fromkeys(("disable", "off"), "init --off"),
+        **dict.fromkeys(("start", "spawn", "work"), "loop --agent claude"),
+        "fail": "task fail REASON",
+        "migrate": "import",
+        "orchestrator": "loop handover NAME",
+        "purge": "forget",
+        "rename": "route ROUTE --rename NAME",
+        "repair": "doctor --repair",
+        "save": "checkpoint",
+        "uninstall": "init --uninstall",
+        "verify": "doctor --store",
+    },
+    "ralf task": {
+        **dict.fromkeys(("cancel", "delete", "drop", "remove", "rm"), "edit --status cancelled"),
+        **dict.fromkeys(("reopen", "retry"), "edit --status pending"),
+        **dict.fromkeys(("close", "complete", "finish"), "done"),
+        **dict.fromkeys(("create", "new"), "add"),
+        **dict.fromkeys(("next", "start", "take"), "claim"),
+        "ls": "list",
+        "update": "edit",
+    },
+    "ralf memory": {
+        **dict.fromkeys(("delete", "forget", "remove", "rm"), "drop ID"),
+        **dict.fromkeys(("get", "list", "ls", "status", "view"), "show"),
+        **dict.fromkeys(("restore", "revert", "undo"), "edit --to REVISION"),
+    },
+    "ralf run": dict.fromkeys(("get", "list", "logs", "ls", "status"), "show"),
+    "ralf loop": dict.fromkeys(("list", "logs", "ps", "show"), "status"),
+    "ralf decide": {
+        **dict.fromkeys(("--rejected", "--alternative", "--not", "--over"), "--instead-of TEXT"),
+        **dict.fromkeys(("--rationale", "--reason", "--why"), "--because TEXT"),
+    },
+    "ralf doctor": {"--fix": "--repair"},
+}
+"""What people and agents type behind a command, and what is typed here."""
+
+_NO_SUCH = re.compile(r"No such command '([^']*)'\.(?: Did you mean '([^']*)')?")
+
+
+def meant(error: click.UsageError) -> str:
+    """What to type instead, "" where nothing is near."""
+    path = error.ctx.command_path if error.ctx is not None else ""
+    command = _NO_SUCH.match(error.format_message())
+    name = error.option_name if isinstance(error, click.NoSuchOption) else command[1].casefold() if command else ""
+    found = _NAMES.get(path, {}).get(name) or (command[2] if command else "")
+    return f"{path} {found}" if found else ""
