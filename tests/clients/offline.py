@@ -35,7 +35,7 @@ CODEX = (
 )
 GEMINI = "gemini --yolo --model gemini-2.5-pro"
 OPENCODE = "opencode run"
-_LONGEST = 150  # seconds
+_LONGEST = 600  # seconds: it stops what hangs, also on a machine that has much else to do
 _PACKAGES = {"gemini": "@google/gemini-cli", "opencode": "opencode-linux-x64"}
 
 

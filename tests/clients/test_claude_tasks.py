@@ -42,7 +42,7 @@ def ran(folder: Path, *steps: dict[str, Any]) -> None:
         env=environment,
         check=True,
         capture_output=True,
-        timeout=150,
+        timeout=600,
     )
 
 

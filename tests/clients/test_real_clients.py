@@ -172,7 +172,7 @@ def run(tmp_path: Path) -> Callable[..., Ran]:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=150,
+            timeout=600,
         )
         return Ran(folder, done.stdout, done.stderr, done.returncode)
 
