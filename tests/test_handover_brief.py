@@ -53,11 +53,15 @@ def text_of(carried, after=FRESH, items=(), tokens=None):
 def test_reading_leaves_a_hand_over_fresh_and_a_message_an_edit_or_a_check_makes_it_old():
     later, handover = "2026-03-09T08:50:00Z", HandOver(at=AT)
     read_only = [Message("1", AT, text="before"), Said(later, text="x"), Step("2", later, object="ls", looks=True)]
-    assert since(handover, read_only) == Since(0, 1, is_fresh=True)
+    ours = Step(
+        "4", later, kind="command", tool="Bash", object="/opt/ralf handover tides <<'EOF'\n## Now\nIt stands.\nEOF"
+    )
+    assert since(handover, [*read_only, ours]) == Since(0, 1, is_fresh=True)
     for entry in (
         Message("3", later, text="да"),
         Step("3", later, kind="edit", files=(("a.py", "edited"),)),
         Step("3", later, kind="command", checks=("pytest",)),
+        Step("3", later, kind="command", object="python - <<'EOF'\nprint('ralf handover tides')\nEOF"),
     ):
         assert not since(handover, [*read_only, entry]).is_fresh
 

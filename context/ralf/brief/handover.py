@@ -12,9 +12,12 @@ from ralf.model.entries import Entry, Item, Message, Step
 from ralf.model.handover import Carried, HandOver
 from ralf.talk.names import plain
 from ralf.text import cleaning
+from ralf.text.patterns import regex
 
 FIRST, BETWEEN, LAST = 1.0, 5.5, 9.5
 """Sections of the brief: a fresh hand-over; an old one, behind the log; its `now` and `next`, behind all else."""
+
+_HANDS_OVER = regex(r"\bralf(?:_cli)?\s[^|;&]*\bhandover\s")
 
 _LATE = 2_500  # tokens of a brief from which an old `now` and `next` are shown
 
@@ -31,12 +34,23 @@ class Since:
 
 
 def since(handover: HandOver, entries: Iterable[Entry]) -> Since:
-    """What of some entries came after a hand-over: a message, an edit, a script or a check makes it old."""
-    after = [entry for entry in entries if entry.at > handover.at]
+    """What of some entries came after a hand-over: a message, an edit, a script or a check makes it old. The call that
+    handed over ends after it, and is none of them.
+    """
+    after = [entry for entry in entries if entry.at > handover.at and not _hands_over(entry)]
     messages = [entry for entry in after if isinstance(entry, Message) and entry.form not in ("ran", "unsent")]
     steps = [entry for entry in after if isinstance(entry, Step)]
     is_fresh = not messages and not any(step.files or step.checks or _is_script(step) for step in steps)
     return Since(len(messages), len(steps), is_fresh)
+
+
+def _hands_over(entry: Entry) -> bool:
+    """Whether an entry is a call of the command that hands over, and of nothing that edits or checks."""
+    return (
+        isinstance(entry, Step)
+        and not (entry.files or entry.checks)
+        and _HANDS_OVER.search(entry.object.partition("<<")[0]) is not None
+    )
 
 
 def _is_script(step: Step) -> bool:
