@@ -264,6 +264,8 @@ def test_sessions_that_the_client_keeps_are_listed_but_not_other_projects_ones(h
     Log(folder / slug / "mine.jsonl", "mine").says(-1, 9_000)
     Log(folder / "another" / "theirs.jsonl", "theirs").says(-1, 9_000)
     log_of(here, "seen").says(-1, 9_000)
+    Log(folder / slug / "begun-when-it-was-resumed.jsonl", "seen").asks(-1)
+    assert len(look(root=here.root).sessions) == 2
     found = {one.session: one.seen_by_hooks for one in look(root=here.root).sessions}
     assert found == {"mine": False, "seen": True}
 

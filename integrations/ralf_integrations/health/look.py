@@ -108,8 +108,12 @@ class _Looking:
         self._routes: dict[str, RouteContext | None] = {}
 
     def sessions(self, *, everything: bool) -> Iterator[Session]:
-        for one, path, stirred in self.found(everything=everything)[:MOST]:
+        found = self.found(everything=everything)[:MOST]
+        known = {one.session for one, _, _ in found}
+        for one, path, stirred in found:
             session = self._session(one, path, stirred)
+            if not one.session and session.session in known:
+                continue  # another log of it: Gemini CLI begins one when it resumes, and goes on with the old one
             yield replace(session, warnings=tuple(rules.broken(session, self._settings)))
 
     def found(self, *, everything: bool) -> list[tuple[KnownSession, Path | None, float]]:
