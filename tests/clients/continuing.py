@@ -1,7 +1,9 @@
 """Whether the next session of a real client goes on with the right work: the bytes that its model is sent say it.
 
-    python -m tests.clients.continuing            all scenarios, every client (RALF_TEST_CLIENTS names them)
-    python -m tests.clients.continuing --only fork
+    PYTHONPATH=tests:tests/clients python -m continuing                      all scenarios, every client
+    PYTHONPATH=tests:tests/clients python -m continuing --only "a fork"
+
+RALF_TEST_CLIENTS names the folder of the clients.
 
 In each, work on a tide table is killed in the middle; other things happen; then somebody asks, in a session of its own.
 What that session is sent must hold what was decided, and no word of any other work; and it must be on the right route.
@@ -216,7 +218,7 @@ def wrong(world: World, client: str, name: str) -> list[str]:
 
 def main() -> int:
     """Run scenarios; 1 where one of them went wrong."""
-    parser = argparse.ArgumentParser(prog="python -m tests.clients.continuing")
+    parser = argparse.ArgumentParser(prog="python -m continuing")
     parser.add_argument("--only", action="append", choices=list(SCENARIOS))
     parser.add_argument("--client", action="append", choices=CLIENTS)
     given = parser.parse_args()
