@@ -123,7 +123,7 @@ def test_pressure_growth_and_projections_come_from_the_clients_own_figures(here:
     found = only(here)
     assert (found.tokens, found.window, found.percent) == (118_000, 200_000, 59.0)
     assert found.growth == 2_000.0
-    assert found.minutes_to_compaction == (187_000 - 118_000) / 2_000
+    assert found.minutes_to_compaction == (167_000 - 118_000) / 2_000
     assert found.minutes_to_checkpoint == 1.0  # 60 % are 2,000 tokens away
     assert found.state == "working" and not found.warnings
 

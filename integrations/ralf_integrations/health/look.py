@@ -27,6 +27,7 @@ from ralf.route.load import load_state
 from ralf.transcripts.events import Position, session_of_log
 from ralf.transcripts.reader import newest_logs, open_transcript
 from ralf_integrations import inbox
+from ralf_integrations.client import CLIENTS
 from ralf_integrations.health import rules, tail
 from ralf_integrations.health.rules import Session
 from ralf_integrations.health.tail import Tail, seconds
@@ -38,9 +39,6 @@ RECENT = 24 * 3_600
 
 MOST = 200
 """Sessions that are told of, those that stirred last."""
-
-COMPACTS_BEFORE = 13_000
-"""Tokens before the end of its window at which Claude Code compacts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +157,9 @@ class _Looking:
             growth=None if end.growth is None else round(end.growth, 1),
             unsaved=end.unsaved,
             minutes_to_checkpoint=self._to_checkpoint(end, window),
-            minutes_to_compaction=_minutes(end.filled, window - COMPACTS_BEFORE, end.growth),
+            minutes_to_compaction=_minutes(
+                end.filled, window - CLIENTS[one.client or "claude-code"].reserve, end.growth
+            ),
             last_checkpoint=saved,
             minutes_since_checkpoint=_ago(self._now, seconds(saved)),
             minutes_silent=_ago(self._now, last) or 0.0,
