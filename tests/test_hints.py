@@ -19,6 +19,7 @@ def hint_of(ran: storekit.Ran) -> str:
 
 
 def test_what_an_empty_memory_says_to_type_adds_an_item(tmp_path: Path) -> None:
+    storekit.process("init", cwd=tmp_path)
     told = storekit.process("memory", cwd=tmp_path).err.strip()
     _, *command = shlex.split(told[told.rindex(": ") + 2 :])
     ran = storekit.process(*command, cwd=tmp_path)

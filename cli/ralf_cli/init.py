@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 
 import click
 
-from ralf import config
+from ralf import config, environment
 from ralf.config import local_config
 from ralf.errors import UsageError
 from ralf.maintenance import ownership
 from ralf.text.cleaning import clean
 from ralf_cli.command import command, given, handed_over, is_json, project
 from ralf_cli.output import answer, progress_of, say
-from ralf_cli.person import check_person, is_person
+from ralf_cli.person import check_no_agent, check_person, is_person
 from ralf_cli.tables import so_many
 from ralf_integrations import existing
 from ralf_integrations.blackbox5 import installing
@@ -104,6 +104,8 @@ def init(
         with handed_over():
             answer({"hooks": "off"}, f"{here.config_file}: hooks are off" + ("" if changed else ", as before"))
         return
+    if (share or uninstall) and not given("dry_run"):
+        check_no_agent(here.folder, "nothing was changed", f"ralf init --{'share' if share else 'uninstall'}")
     if (client == "ralf" or summarizer) and not given("dry_run") and not uninstall:
         what = "it lets its files count as yours" if client == "ralf" else "it lets a command of yours run"
         again = f"ralf init --client {client}{f' --summarizer {summarizer}' if summarizer else ''}"
@@ -128,6 +130,9 @@ def init(
         _take_sessions(client, is_wanted=existing)
         if summarizer is not None:
             _set_summarizer(summarizer)
+    elif client is None and not given("dry_run") and not is_json():
+        kept = f"kept: {here.folder} and {environment.user_folder()}: delete them yourself if nobody needs them"
+        say(kept if uninstall else "the hooks of a client are installed by: ralf init --client claude-code")
 
 
 def _check_options(
