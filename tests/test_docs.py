@@ -228,7 +228,7 @@ def test_each_line_that_comes_from_aqua_runs(project: Project) -> None:
     project.reset()
     client = project.shell.folder.parent / "bin" / "claude"
     client.write_text(_CLIENT.replace("ralf", "sleep 2; ralf", 1))  # there is time to follow the loop
-    rows = re.findall(r"(?m)^\| `aqua [^|]*\| `(ralf [^`]*)`", read("docs/tasks.md"))
+    rows = re.findall(r"(?m)^\| `aqua [^|]*\| `(?:setsid )?(ralf [^`]*?)(?: &)?`", read("docs/tasks.md"))
     assert len(rows) == 15
     for command in sorted(rows, key=lambda row: row.startswith("ralf task fail")):  # then the loop has nothing to do
         if command.startswith("ralf task fail"):

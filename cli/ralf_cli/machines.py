@@ -42,7 +42,7 @@ def hook(event: str, client: str) -> None:
 def mcp() -> None:
     """Run an MCP (Model Context Protocol) server for this project's routes on standard input and output.
 
-    Requires the extra `mcp`. docs/mcp.md describes its tools.
+    Requires the extra `mcp`. docs/clients.md describes its tools.
 
     \b
     Examples:
