@@ -18,6 +18,7 @@ from ralf import __version__, environment, extensions, project
 from ralf.errors import RalfError
 from ralf_cli.aliases import resolved
 from ralf_cli.command import GLOBAL
+from ralf_cli.mistakes import meant, of_another_tool
 from ralf_cli.output import complain, say, typed
 from ralf_integrations.hooks import instant
 
@@ -124,7 +125,11 @@ class _Main(LazyGroup):
                 click.echo(ctx.get_help())
                 ctx.exit()
             args = [*args[1:], "--help"]
-        return super().resolve_command(ctx, resolved(args))
+        try:
+            return super().resolve_command(ctx, resolved(args))
+        except click.UsageError as error:
+            vars(error)["hint"] = of_another_tool(args)
+            raise
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run what was named; a hint of what fails names commands as they are typed in the project that is meant."""
@@ -250,8 +255,6 @@ def run(raised: RalfError | None = None) -> NoReturn:
         _complain(str(error), error.hint)
         status = error.exit_status
     except click.UsageError as error:
-        from ralf_cli.mistakes import meant
-
         where = error.ctx.command_path if error.ctx else "ralf"
         hint = getattr(error, "hint", "") or meant(error)
         _complain(f"{where}: {error.format_message()}", hint or f"{where} --help")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+from collections.abc import Sequence
 
 import click
 
@@ -24,8 +26,7 @@ _NAMES = {
         **dict.fromkeys(("archive", "prune", "tidy"), "gc"),
         **dict.fromkeys(("enable", "install", "setup"), "init"),
         **dict.fromkeys(("disable", "off"), "init --off"),
-        **dict.fromkeys(("start", "spawn", "work"), "loop --agent claude"),
-        "fail": "task fail REASON",
+        **dict.fromkeys(("spawn", "start", "work"), "loop --agent claude"),
         "migrate": "import",
         "orchestrator": "loop handover NAME",
         "purge": "forget",
@@ -33,6 +34,7 @@ _NAMES = {
         "repair": "doctor --repair",
         "save": "checkpoint",
         "uninstall": "init --uninstall",
+        "watch": "loop status",
         "verify": "doctor --store",
     },
     "ralf task": {
@@ -59,12 +61,32 @@ _NAMES = {
 }
 """What people and agents type behind a command, and what is typed here."""
 
+_EXTRA = re.compile(r"Got unexpected extra argument \(([^ ]+)\)")
+
 _NO_SUCH = re.compile(r"No such command '([^']*)'\.(?: Did you mean '([^']*)')?")
+
+
+_OF_A_TASK = frozenset(("-p", "--priority", "-t", "--tag", "--after", "--verify", "--role"))
+
+
+def of_another_tool(words: Sequence[str]) -> str:
+    """What to type for a command line of a task list's own tool, "" for another."""
+    name, rest = words[0].casefold(), words[1:]
+    if name == "add" and not _OF_A_TASK.isdisjoint(rest):
+        return f"ralf task add {shlex.join(rest)}"
+    if name == "fail":
+        return f"ralf task fail {shlex.join(one.removeprefix('--reason=') for one in rest if one != '--reason')}"
+    return ""
 
 
 def meant(error: click.UsageError) -> str:
     """What to type instead, "" where nothing is near."""
     path = error.ctx.command_path if error.ctx is not None else ""
+    param = error.param.name if isinstance(error, click.BadParameter) and error.param is not None else ""
+    if (path, param) == ("ralf task edit", "status"):
+        return "ralf task done TEXT --task ID, or ralf task fail REASON --task ID"
+    if path == "ralf checkpoint" and error.ctx is not None and (extra := _EXTRA.fullmatch(error.format_message())):
+        return f"{path} {error.ctx.params['route']} --transcript {shlex.quote(extra[1])}"
     command = _NO_SUCH.match(error.format_message())
     name = error.option_name if isinstance(error, click.NoSuchOption) else command[1].casefold() if command else ""
     found = _NAMES.get(path, {}).get(name) or (command[2] if command else "")

@@ -163,8 +163,12 @@ def _decide(root: str | None, because: str, route: str, text: str) -> str:
         return ""
     said: list[str] = []
     decision = ralf.record_decision(route, text, rationale=because, origin=author(), root=project, warn=said.append)
+    if said:
+        from ralf_cli.output import warn
+
+        warn(said)
     state = load_state(project, route)
-    if said or state is None or state.context.warnings:
+    if state is None or state.context.warnings:
         return ""
     return _for_reader(f"{route}: {decision.id}: {echoed(decision.decision)}\n")
 

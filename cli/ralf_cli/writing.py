@@ -63,12 +63,13 @@ def decide(
     if origin == "user":
         check_person(called_now(route), "nothing was recorded as yours", "ralf decide")
     with given_back(text, because, *instead_of):
+        if pin is None:
+            routing.check_order(project(), route, text, "ralf decide")
         routing.check_typed(project(), route, is_new=is_new)
         if pin is not None:
             made = pinned(route, pin, origin=origin or author(), root=root())
             answer(to_tree(made), f"{called_now(route)}: pinned line {made.line}: {echoed(made.words)}")
             return
-        routing.check_order(project(), route, text, "ralf decide")
         decision = ralf.record_decision(
             route,
             text,

@@ -379,7 +379,7 @@ def document(world: World, rng: random.Random, data: bytes) -> None:
             import_all(world.project, PLACES[place], (base,))
             assert _sizes(world.store / "journal") == kept, "a second migration wrote something"
         for found in source.find(Tree(base, world.store), True):
-            _, reading = source.read(world.project, found)
+            reading = source.read(world.project, found)
             for event in (event for part in reading.parts for event in part.transcript.events()):
                 json.dumps([event.text, dict(event.input)], default=str).encode()
             assert all(reading.left)

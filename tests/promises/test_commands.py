@@ -82,9 +82,9 @@ def test_a_transcript_that_is_named_in_a_wrong_place_has_a_hint_that_can_be_type
 AQUA = {
     ("add", "Write the parser", "-p", "8", "-t", "parser"): "ralf task add 'Write the parser' -p 8 -t parser",
     ("fail", "--reason", "no grammar"): "ralf task fail 'no grammar'",
-    ("watch",): "ralf loop status --follow",
+    ("watch",): "ralf loop status",
     ("ps",): "ralf status --all",
-    ("spawn", "1", "-b", "--loop"): "ralf loop --agent claude --detach",
+    ("spawn", "1", "-b", "--loop"): "ralf loop --agent claude",
     ("msg", "hello"): "ralf send",
     ("doctor", "--fix"): "ralf doctor --repair",
     ("decide", "tides", "Use WAL", "--rejected", "Postgres"): "ralf decide --instead-of",

@@ -258,9 +258,12 @@ def printed(command: str, output: str) -> Iterator[Hit]:
         yield Hit(start, found.end(1), "printed")
 
 
+_SETS = regex(r"[A-Z_]{2,40}=")
+
+
 def _is_one(told: list[re.Match[str]], command: str, output: str) -> bool:
     """Whether a short output has one value that may be a secret."""
-    if len(told) != 1 or output.count("\n") >= _FEW_LINES:
+    if len(told) != 1 or _SETS.match(told[0][1]) or output.count("\n") >= _FEW_LINES:
         return False
     value = told[0][1]
     alone = value == output.strip()

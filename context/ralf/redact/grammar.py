@@ -282,10 +282,12 @@ _WORD = regex(
 _BELOW = regex(
     r"(?:[^\n:=]{0,80}+(?:\n[^\n:=]{0,20}+)?:(?:[ \t]+|(?=\r?\n))|[*_`\"\u00bb ]{0,4}+(?=\r?\n)"
     r"|[^\n?]{0,80}+\?(?=\r?\n))"
-    r"(?:\r?\n[\s>]{0,8}+)?(?:(?:\[[0-9:]{4,8}\][ ])?[\w .]{1,30}(?:[ ]\[[0-9:]{4,8}\][: ]{0,2}|: ))?"
+    r"(?:\r?\n[\s>]{0,8}+)?(?:\[[0-9:]{4,8}\][ ]\w{1,30}:[ ]|\w{1,30}[ ]\[[0-9:]{4,8}\][: ]{0,2})?"
     r"(?![a-z_]{2,30}=)(\S{4,200}+)[ \t]*+(?:\r?\n|\Z)"
 )
 """Matches what stands alone below the line of a name, or ends that line behind a colon."""
+
+_IN_BASE64 = regex(r"[A-Za-z0-9+/]{8,}[ \t]*(?:\r?\n|\Z)")  # a name within it is none
 
 _COPULAS = frozenset(words("copulas"))
 """What says in a sentence that its one side is the other."""
@@ -329,7 +331,7 @@ def _told_before(raw: str, low: str, place: int) -> Iterator[Told]:
 
 def _told_below(raw: str, first: int, place: int) -> Iterator[Told]:
     """What stands alone below the line of a name, or ends it; below the head of a table, a row does."""
-    in_head = raw[max(0, first - 1) : first] in (",", ";", "|", "\t")
+    in_head = raw[max(0, first - 1) : first] in (",", ";", "|", "\t") or _IN_BASE64.match(raw, place) is not None
     if (below := _BELOW.match(raw, place)) is not None and not in_head:
         yield *_stripped(raw, *below.span(1)), "below"
 

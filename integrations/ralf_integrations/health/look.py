@@ -27,7 +27,7 @@ from ralf.route.load import load_state
 from ralf.transcripts.events import Position, session_of_log
 from ralf.transcripts.reader import newest_logs, open_transcript
 from ralf_integrations import inbox
-from ralf_integrations.client import CLIENTS
+from ralf_integrations.client import CLAUDE_CODE, CLIENTS
 from ralf_integrations.health import rules, tail
 from ralf_integrations.health.rules import Session
 from ralf_integrations.health.tail import Tail, seconds
@@ -158,7 +158,7 @@ class _Looking:
             unsaved=end.unsaved,
             minutes_to_checkpoint=self._to_checkpoint(end, window),
             minutes_to_compaction=_minutes(
-                end.filled, window - CLIENTS[one.client or "claude-code"].reserve, end.growth
+                end.filled, window - CLIENTS.get(one.client, CLAUDE_CODE).reserve, end.growth
             ),
             last_checkpoint=saved,
             minutes_since_checkpoint=_ago(self._now, seconds(saved)),
