@@ -133,16 +133,13 @@ def main() -> None:
     call_cached()
     from tests.faults.hostile import everything
 
-    from ralf.text.matcher import AnyOf  # not before all that is compiled is seen
-
     everything()
     sources = {module.__name__: Path(str(module.__file__)).read_text() for module in found}
     named: dict[Key, tuple[str, str]] = {}
     for module in found:
         for name, value in vars(module).items():
-            for made in value.expressions if isinstance(value, AnyOf) else (value,):
-                if isinstance(made, re.Pattern):
-                    named.setdefault(key_of(made), (module.__name__, name))
+            if isinstance(value, re.Pattern):
+                named.setdefault(key_of(value), (module.__name__, name))
     called: dict[Key, set[str]] = defaultdict(set)
     for module in found:
         for key, method in literals(module, sources[module.__name__]):

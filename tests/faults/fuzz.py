@@ -548,12 +548,13 @@ def run(size: rig.Rounds, seed: int, only: Sequence[str] = tuple(KINDS)) -> rig.
     def share(numbers: Sequence[int]) -> rig.Found:
         found = rig.Found(rounds=len(numbers))
         with _world() as world:
+            most = max(MOST_MEMORY, _peak() + MOST_MEMORY // 2)  # a fork begins with what its parent had
             for number in numbers:
                 before = _peak()
                 for kind, example in one(world, seed, number, only):
                     found.note(kind, example)
                     world.reset()
-                grown = _peak() > max(before, MOST_MEMORY)
+                grown = _peak() > max(before, most)
                 found.note("memory", f"--seed {seed} --first {number}: {_peak() / 1e6:.0f} MB", grown)
             for harm in world.harmed():
                 found.note("escape", f"--seed {seed}, in cases from {numbers[0]} on: {harm}")
