@@ -17,7 +17,7 @@ from ralf.text.patterns import regex
 FIRST, BETWEEN, LAST = 1.0, 5.5, 9.5
 """Sections of the brief: a fresh hand-over; an old one, behind the log; its `now` and `next`, behind all else."""
 
-_HANDS_OVER = regex(r"\bralf(?:_cli)?\s[^|;&]*\bhandover\s")
+_HANDS_OVER = regex(r"\bralf(?:_cli)?\s[^|;&]{0,120}\bhandover\s")
 
 _LATE = 2_500  # tokens of a brief from which an old `now` and `next` are shown
 

@@ -212,7 +212,7 @@ _INNER = regex(
 _LISTS = regex(r"\s*(?:sudo )?(?:ls|ll|find|tree|git|stat|du|wc)\b")
 
 _DUMPS, _DUMPED = (
-    regex(r"\b(?:xxd|hexdump|od)\b[^\n|;]*(?:key|secret)"),
+    regex(r"\b(?:xxd|hexdump|od)\b[^\n|;]{0,200}(?:key|secret)"),
     regex(r"(?:\b[0-9a-f]{2,4} {1,2}){7,15}[0-9a-f]{2,4}\b"),
 )
 
