@@ -40,6 +40,9 @@ WORDS = (*_ENGLISH, *_LABELS)
 
 _ALL = frozenset(WORDS)
 
+_ANYWHERE = frozenset(stem for stem, alone in _ENGLISH.items() if stem not in _LABELS and not alone and stem != "pw")
+"""The stems that are parts of words, too."""
+
 _BREAKS = ("\\n", "\\r", "\\t")  # as they are written
 
 
@@ -62,17 +65,21 @@ def stems_of(low: str, there: Collection[str] = _ALL) -> Iterator[re.Match[str]]
     words = _ALL if there is _ALL else _ALL.intersection(there)
     stems, place = finds(words), 0
     while words and (found := stems.search(low, place)) is not None:
-        before = "" if low[found.start() - 2 : found.start()] in _BREAKS else low[found.start() - 1 : found.start()]
-        stands = _stands(found[0], before, low[found.end() : found.end() + 1])
-        place = found.end() if stands else found.start() + 1  # in `rootpw`, `otp` hides what stands there
+        start, place = found.span()
+        stem = found[0]
+        stands = stem in _ANYWHERE or _stands(stem, _before(low, start), low[place : place + 1])
+        place = place if stands else start + 1  # in `rootpw`, `otp` hides what stands there
         if stands:
             yield found
 
 
+def _before(low: str, start: int) -> str:
+    """The character before a place, "" behind a break that is written as it is escaped."""
+    return "" if low[start - 2 : start] in _BREAKS else low[start - 1 : start]
+
+
 def _stands(stem: str, before: str, behind: str) -> bool:
-    """Whether a stem stands between two characters: most are parts of words, some are words of their own."""
-    if stem not in _LABELS and not _ENGLISH[stem] and stem != "pw":
-        return True
+    """Whether a stem that is a word of its own stands between two characters."""
     joined = stem == "pw" or (stem in _LABELS and len(stem) >= _COMPOUND)
     inflected = _LABELS.get(stem) == "password" and len(stem) >= _INFLECTED
     return (joined or not before.isalpha() or before >= _LATIN) and (

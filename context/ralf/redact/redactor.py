@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ralf.redact import commands, grammar, keys, names, rules, tables, values, vendors
@@ -60,6 +60,14 @@ for _number, _rule in enumerate(RULES):
         _BY_WORD.setdefault(_word, []).append(_number)
 
 _WORDS = Words(tuple(_BY_WORD))
+
+
+@lru_cache(2048)
+def _rules_for(there: tuple[str, ...]) -> tuple[Sequence[Rule], frozenset[str]]:
+    """The rules that may find something in a text in which these words stand; and the words."""
+    numbers = sorted({number for word in there for number in _BY_WORD[word]})
+    return [RULES[number] for number in numbers], frozenset(there)
+
 
 _ESCAPED_BREAK = regex(r"(?<!\\)(?:\\++r)?+\\++n|\r\n")
 
@@ -150,10 +158,8 @@ class Redactor:
 
     def _hits(self, text: str) -> list[Hit]:
         looked = Text(text)
-        there = _WORDS.within(looked.low)
-        numbers = sorted({number for word in there for number in _BY_WORD[word]})
-        words = frozenset(there)
-        found = [hit for number in numbers for hit in RULES[number].find(looked, words)]
+        rules, words = _rules_for(tuple(_WORDS.within(looked.low)))
+        found = [hit for rule in rules for hit in rule.find(looked, words)]
         found += self._of_the_user(looked)
         if not found:
             return []

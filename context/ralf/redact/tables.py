@@ -75,7 +75,7 @@ def _tables(text: Text, place: int, start: int, end: int) -> Iterator[Rows]:
     """The rows of each table whose head may stand at a place, in the line from `start` to `end`, its head first."""
     raw, low = text.raw, text.low
     first = max(0, place - _LONGEST_HEAD)
-    statement = raw.rfind("(", first, place), raw.find("(", place, end)
+    statement = (raw.rfind("(", first, place), raw.find("(", place, end)) if "(" in raw[first:end] else ()
     if "<th" in low[max(0, place - 40) : place] and (row := low.rfind("<tr", first, place)) >= 0:
         yield _of_page(raw, row)
     elif heads := [head for at in statement if at >= 0 and (head := _STATEMENT.match(raw, at)) is not None]:
