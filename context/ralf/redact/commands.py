@@ -233,7 +233,7 @@ def _prints() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def printed(command: str, output: str) -> Iterator[Hit]:
-    """The secrets of what a call printed that is known to print one, or names one and printed nothing else."""
+    """The secrets of what a call printed that is known to print some, or names one and printed little else."""
     if not command or len(command) > _LONGEST_COMMAND or output.count("\n") > _MOST_LINES:
         return
     if _DUMPS.search(command):
