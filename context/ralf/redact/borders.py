@@ -86,7 +86,8 @@ def _token() -> re.Pattern[str]:
 def cut_off(text: str) -> Iterator[Hit]:
     """A token whose beginning ends a text: a client cut it short, or the rest comes later."""
     end = len(text.rstrip().rstrip("…"))
-    for token in _token().finditer(text, _edge(text, end), end) if _ENDS.match(text, max(0, end - 1), end) else ():
+    start = _edge(text, end) if _ENDS.match(text, max(0, end - 1), end) else end
+    for token in _token().finditer(text, start, end) if end - start > len("s.01234") else ():
         if (
             token.end() == end
             and len(token[1]) > 5

@@ -222,6 +222,8 @@ _USER = regex(r"(?:[\w.*-]{1,100}:){4}|[a-z][\w.-]{0,30}:(?=[${])")  # of a file
 
 _HASHES = regex(r"\b(?:git|sha\w{0,6}|md5\w{0,3}|hash|digest|checksum|uuid|fingerprint|commit|rev)\b")
 
+_ANSWERS = frozenset(words("answers"))
+
 _MOST_LINES, _FEW_LINES = 40, 5
 
 
@@ -286,7 +288,7 @@ def _is_printed(value: str, least: int) -> bool:
         or (value.isdigit() and level < CHOSEN)
     ):
         return False
-    if value.lower() in words("answers") or (" " in value and not is_phrase(value)):
+    if value.lower() in _ANSWERS or (" " in value and not is_phrase(value)):
         return False
     if (level < MIXED and value[-1] in ":.{}[],;()") or ("/" in value and not is_random(value)):
         return False

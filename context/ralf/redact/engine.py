@@ -46,39 +46,49 @@ class Lines:
     """The lines of a text without what a client or a diff puts before each: `   12\u2192`, `+`."""
 
     def __init__(self, raw: str) -> None:
-        prefixes = [found.span() for found in _PREFIX.finditer(raw)]
-        self._ends = [0, *(end for _, end in prefixes)]
-        starts = [*(start for start, _ in prefixes), len(raw)]
-        parts = [raw[end:start] for end, start in zip(self._ends, starts, strict=True)]
-        self.text, self._places = "".join(parts), list(accumulate(map(len, parts), initial=0))
+        self._raw, self.text = raw, _PREFIX.sub("", raw)
 
     @staticmethod
     def may_be(raw: str) -> bool:
         """Whether a text may have such lines."""
         return "\u2192" in raw or "\n@@ " in raw
 
+    @cached_property
+    def _parts(self) -> tuple[list[int], list[int]]:
+        """Where what stands behind the prefixes begins, in the whole text and in the bare one."""
+        prefixes = [found.span() for found in _PREFIX.finditer(self._raw)]
+        starts = [0, *(end for _, end in prefixes)]
+        sizes = (end - start for start, (end, _) in zip(starts, prefixes, strict=False))
+        return starts, list(accumulate(sizes, initial=0))
+
     def place(self, place: int) -> int:
         """Where a place of the bare text stands in the whole one."""
-        part = max(0, bisect_right(self._places, place, 0, len(self._ends)) - 1)
-        return self._ends[part] + place - self._places[part]
+        starts, places = self._parts
+        part = max(0, bisect_right(places, place) - 1)
+        return starts[part] + place - places[part]
 
 
 class Text:
     """A text that is looked through, in the forms that the rules read.
 
-    low  in lower case, each character in its place
+    data  as RE2 reads it: bytes where each is a character, else a lone surrogate as one question mark
     """
 
-    def __init__(self, raw: str) -> None:
-        self.raw, self.low = raw, raw.lower()
-        if len(self.low) != len(raw):
-            self.low = "".join(each if len(low := each.lower()) > 1 else low for each in raw)
+    __slots__ = ("_low", "data", "raw")
 
-    @cached_property
-    def data(self) -> bytes | str:
-        """The text as RE2 reads it: bytes where each is a character, else a lone surrogate as one question mark."""
-        data = self.raw.encode("utf-8", "replace")
-        return data if len(data) == len(self.raw) else data.decode()
+    def __init__(self, raw: str) -> None:
+        self.raw, self._low = raw, ""
+        data = raw.encode("utf-8", "replace")
+        self.data: bytes | str = data if len(data) == len(raw) else data.decode()
+
+    @property
+    def low(self) -> str:
+        """The text in lower case, each character in its place."""
+        if not self._low:
+            self._low = self.raw.lower()
+            if len(self._low) != len(self.raw):
+                self._low = "".join(each if len(low := each.lower()) > 1 else low for each in self.raw)
+        return self._low
 
 
 @cache
@@ -130,15 +140,15 @@ class Words:
         self._words = tuple(dict.fromkeys(words))
         self._looked = 0  # characters that were looked through without RE2
 
-    def within(self, low: str) -> list[str]:
-        """The words that stand in a text, which is in lower case."""
-        if "_set" not in self.__dict__ and len(low) < _WITHOUT:
-            self._looked += len(low)
+    def within(self, text: Text) -> list[str]:
+        """The words that stand in a text, in whatever case."""
+        if "_set" not in self.__dict__ and len(text.raw) < _WITHOUT:
+            self._looked += len(text.raw)
             if self._looked < 4 * _WITHOUT:
-                return self._one_by_one(low)
+                return self._one_by_one(text.low)
         if not available():
-            return self._one_by_one(low)
-        return [self._words[number] for number in self._set.Match(low.encode("utf-8", "replace")) or ()]
+            return self._one_by_one(text.low)
+        return [self._words[number] for number in self._set.Match(text.data) or ()]
 
     def _one_by_one(self, low: str) -> list[str]:
         return [word for word in self._words if (re.search(word[1:], low) if word[0] == "~" else word in low)]
@@ -149,6 +159,6 @@ class Words:
 
         made = re2.Set.SearchSet(_options())
         for word in self._words:
-            made.Add((word[1:] if word[0] == "~" else re.escape(word)).encode())
+            made.Add(f"(?i){word[1:] if word[0] == '~' else re.escape(word)}".encode())
         made.Compile()
         return made

@@ -168,7 +168,7 @@ def find(text: Text, stems: Sequence[re.Match[str]]) -> Iterator[Hit]:
     said: dict[str, int] = {}  # how far the words were judged, by kind
     for stem in stems:
         start = stem.start()
-        if start < read:
+        if start < read or (stem[0].endswith("key") and _SORTS.match(low, stem.end())):
             continue
         if start >= run:
             run, tries = _RUN.match(low, start).end(), 0  # type: ignore[union-attr]  # it matches anything
@@ -179,7 +179,7 @@ def find(text: Text, stems: Sequence[re.Match[str]]) -> Iterator[Hit]:
         kind = kind_of(name, stem[0])
         begin = place - len(name.rpartition(" ")[2])
         path = low.endswith("::", 0, begin) or (low.startswith(":", place) and _IN_PATH.search(low, begin - 2, begin))
-        if not kind or path or len(name) >= LONGEST_NAME or (name.endswith("key") and _SORTS.match(low, place)):
+        if not kind or path or len(name) >= LONGEST_NAME:
             continue  # of a path, colons join the parts: a type, a resource's address
         if _MASKED.match(low, place):
             continue

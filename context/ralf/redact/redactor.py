@@ -158,7 +158,10 @@ class Redactor:
 
     def _hits(self, text: str) -> list[Hit]:
         looked = Text(text)
-        rules, words = _rules_for(tuple(_WORDS.within(looked.low)))
+        there = _WORDS.within(looked)
+        if not there and not self._patterns:
+            return []
+        rules, words = _rules_for(tuple(there))
         found = [hit for rule in rules for hit in rule.find(looked, words)]
         found += self._of_the_user(looked)
         if not found:

@@ -46,12 +46,15 @@ def find(text: Text, named: Iterable[int]) -> Iterator[Hit]:
     named  where something stands, in order, that the name of a secret has
     """
     raw, read = text.raw, 0
+    pages, statements = "<th" in text.low, "values" in text.low or "from stdin" in text.low
     for place in named:
         if place < read:
             continue
         end = raw.find("\n", place)
         read = end if end >= 0 else len(raw)
-        for rows in _tables(text, place, raw.rfind("\n", 0, place) + 1, read):
+        tables = [*_of_a_page(text, place)] if pages else []
+        tables = tables or (statements and [*_of_a_statement(raw, place, read)]) or _of_a_line(raw, place, read)
+        for rows in tables:
             head = next(rows, [])
             if kinds := _kinds([raw[slice(*cell)] for cell in head]):
                 for row in rows:
@@ -71,16 +74,22 @@ def _kinds(head: list[str]) -> dict[int, str]:
     return {number: kind for number, kind in kinds.items() if kind and len(told) > 1 and all(map(_NAME.match, told))}
 
 
-def _tables(text: Text, place: int, start: int, end: int) -> Iterator[Rows]:
-    """The rows of each table whose head may stand at a place, in the line from `start` to `end`, its head first."""
-    raw, low = text.raw, text.low
-    first = max(0, place - _LONGEST_HEAD)
-    statement = (raw.rfind("(", first, place), raw.find("(", place, end)) if "(" in raw[first:end] else ()
-    if "<th" in low[max(0, place - 40) : place] and (row := low.rfind("<tr", first, place)) >= 0:
-        yield _of_page(raw, row)
-    elif heads := [head for at in statement if at >= 0 and (head := _STATEMENT.match(raw, at)) is not None]:
-        yield _of_statement(raw, heads[0])
-    elif end - start <= _LONGEST_LINE and _HEAD.fullmatch(raw, start, end):
+def _of_a_page(text: Text, place: int) -> Iterator[Rows]:
+    row = text.low.rfind("<tr", max(0, place - _LONGEST_HEAD), place)
+    if row >= 0 and "<th" in text.low[max(0, place - 40) : place]:
+        yield _of_page(text.raw, row)
+
+
+def _of_a_statement(raw: str, place: int, end: int) -> Iterator[Rows]:
+    for start in (raw.rfind("(", max(0, place - _LONGEST_HEAD), place), raw.find("(", place, end)):
+        if start >= 0 and (head := _STATEMENT.match(raw, start)) is not None:
+            yield _of_statement(raw, head)
+            return
+
+
+def _of_a_line(raw: str, place: int, end: int) -> Iterator[Rows]:
+    start = raw.rfind("\n", 0, place) + 1
+    if end - start <= _LONGEST_LINE and _HEAD.fullmatch(raw, start, end):
         yield from (_of_lines(raw, start, each) for each in _SEPARATORS if each.search(raw, start, end))
 
 
