@@ -52,9 +52,9 @@ def find(text: Text, named: Iterable[int]) -> Iterator[Hit]:
             continue
         end = raw.find("\n", place)
         read = end if end >= 0 else len(raw)
-        tables = [*_of_a_page(text, place)] if pages else []
-        tables = tables or (statements and [*_of_a_statement(raw, place, read)]) or _of_a_line(raw, place, read)
-        for rows in tables:
+        whole = [*_of_a_page(text, place)] if pages else []
+        whole = whole or ([*_of_a_statement(raw, place, read)] if statements else [])
+        for rows in whole or _of_a_line(raw, place, read):
             head = next(rows, [])
             if kinds := _kinds([raw[slice(*cell)] for cell in head]):
                 for row in rows:

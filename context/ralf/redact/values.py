@@ -12,6 +12,7 @@ from collections import Counter
 from functools import lru_cache
 from math import log2
 
+from ralf.redact.chance import RARE
 from ralf.redact.names import is_name, stems_of
 from ralf.redact.table import expression, rows, words
 from ralf.text.patterns import regex
@@ -146,10 +147,6 @@ VOWEL = regex("[aeiouy]", re.I)
 
 _UNSPEAKABLE = regex("[b-df-hj-np-tv-xz]{5}", re.I)
 
-_RARE = frozenset(letters[0] + second for letters in words("rare-pairs") for second in letters[1:])
-"""Pairs of letters that hardly stand in a word or name: 3 of 100 pairs there, 46 of 100 of random ones. Each word here
-is a letter, and those that rarely follow it."""
-
 _MOST_RARE = 0.18  # of the pairs in a word or name
 
 _BASE64 = regex(r"(?:[A-Za-z0-9+/]{4}){2,}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?\Z")
@@ -186,7 +183,7 @@ def is_gibberish(value: str) -> bool:
     """Whether letters follow on one another as in no word or name; for what is likely to be a secret."""
     low = value.lower()
     pairs = [low[place : place + 2] for place in range(len(low) - 1)]
-    rare = sum(pair in _RARE for pair in pairs)
+    rare = sum(pair in RARE for pair in pairs)
     return rare > 1 and rare >= _MOST_RARE * sum(map(str.isalpha, pairs))
 
 
