@@ -44,6 +44,16 @@ def test_the_last_message_is_a_quotation_with_its_time_and_status():
     assert "\n- Being worked on: 1 call so far" in text
 
 
+def test_a_record_without_times_is_told_without_holes():
+    session = Session().typed("first").said("one").ran("pytest", "failed", checks=("pytest",)).typed("Now the docs.")
+    session.entries = [replace(entry, at="") for entry in session.entries]
+    text = brief(session)
+    assert text.startswith("# Context of r\nBy the record of one session. A quotation")
+    assert section(text, "The last message").startswith("> Now the docs.\n")
+    assert "- check `pytest` time unknown: FAILED" in text
+    assert '\n- "first"\n' in text
+
+
 @pytest.mark.parametrize("form", ["", "queued"])
 def test_what_was_taken_back_into_the_input_field_is_never_the_last_message(form):
     session = Session().typed("keep this", form).mark("handed") if form else Session().typed("keep this")

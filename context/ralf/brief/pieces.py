@@ -142,8 +142,8 @@ class Composer:
         is_pasted = cutting.is_pasted(words)
         texts = cutting.messages(words, order.LAST_PASTED if is_pasted else order.LAST)
         follows = f"after {answers}" if message.form == "refused" and answers else self._follows(turn)
-        head = self._head(turn, message, "") + (f" ({follows})" if follows else "")
-        self.add("last", (LAST, 0), *(f"{head}\n{quoting.quotation(text)}" for text in texts))
+        head = " ".join(filter(None, (self._head(turn, message, ""), follows and f"({follows})")))
+        self.add("last", (LAST, 0), *("\n".join(filter(None, (head, quoting.quotation(text)))) for text in texts))
         if is_pasted:
             self.late.add("last")
         if turn.before and (is_short(message) or now.word == "not_begun"):
@@ -164,7 +164,7 @@ class Composer:
         sent = f"sent {turn.sent} times" if turn.sent > 1 else ""
         end = "answer interrupted" if turn is not self.last and _is_interrupted(turn) else ""
         how = ", ".join(filter(None, (form, sent, end)))
-        return quoting.clock(message.at, day) + (f" ({how})" if how else "")
+        return " ".join(filter(None, (message.at and quoting.clock(message.at, day), how and f"({how})")))
 
     def _refused(self, message: Message) -> str:
         """The call that a message refused, in few words."""
@@ -280,7 +280,7 @@ class Composer:
         words = _words(message)
         is_pasted = cutting.is_pasted(words)
         texts = cutting.messages(words, order.PASTED if is_pasted else order.MESSAGE)
-        head = f"- {self._head(turn, message, day)}"
+        head = f"- {self._head(turn, message, day)}".rstrip()
         behind = f" [{quoting.indented(answers)}]" if answers else ""
         quoted = [f'{head} "{quoting.indented(text)}"' for text in texts]
         bare = 1 if answers.startswith(AFTER) else 0  # what came right before is left out of the shortest form

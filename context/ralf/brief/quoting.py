@@ -6,8 +6,10 @@ from ralf.text.cleaning import one_line, trimmed
 
 
 def clock(at: str, day: str = "") -> str:
-    """A time for readers: `2026-03-09 08:45`, without the day where it is that one; "" for none."""
+    """A time for readers: `2026-03-09 08:45`, without the day where it is that one; some logs have no times."""
     date, time = at[:10], at[11:16]
+    if not date:
+        return "time unknown"
     if not time:
         return date
     return time if date == day else f"{date} {time}"

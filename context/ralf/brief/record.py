@@ -39,8 +39,8 @@ def composed(view: View, max_tokens: int | None = None) -> tuple[str, Pieces]:
     sessions = f"{view.sessions} sessions" if view.sessions > 1 else "one session"
     head = _head(
         view,
-        f"By the record of {sessions}, up to {quoting.clock(view.state.last)} UTC. "
-        "Words in quotes were said then; what was agreed later holds.",
+        f"By the record of {sessions}{f', up to {quoting.clock(last)} UTC' if (last := view.state.last) else ''}. "
+        "A quotation says what was said at its time; a later agreement replaces an earlier one.",
     )
     steps, budget = len(composer.calls), Budget(max_tokens)
     decisions, notes = (9_999 * bool(_hidden(composer.pieces, keys)) for keys in (_DECISIONS, _NOTES))
