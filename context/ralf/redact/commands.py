@@ -116,7 +116,7 @@ def _taken(text: str, parts: list[Part], start: int, end: int) -> Iterator[tuple
                 yield from _behind(text, following, sign)
         elif (joined := _joined(word, options)) is not None:
             yield from _behind(text, (first + joined[0], last, word[joined[0] :]), joined[1])
-        elif verb and not here and not word.startswith("-") and not _HOST.match(word):
+        elif verb and not (here or '"' in word or word.startswith("-") or _HOST.match(word)):
             value = word.removeprefix("token=")
             if "=" in value.rstrip("="):  # what a name calls so
                 continue
@@ -150,7 +150,7 @@ def _behind(text: str, part: Part, sign: str) -> Iterator[tuple[int, int]]:
         if not found:
             return
         first += len(user) + 1
-    if (value.startswith(("-", "$")) and len(value) < len("-0123456")) or value.startswith("pass:"):
+    if (value.startswith(("-", "$")) and len(value) < len("-0123456")) or value.startswith(("pass:", '",', '"}', '"]')):
         return
     if "?" not in sign or strength(value) >= MIXED:
         yield first, last

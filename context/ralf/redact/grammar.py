@@ -41,8 +41,9 @@ def is_secret(value: str, kind: str, join: str) -> bool:
     if level < LEAST[join][0 if password else 2 if kind == "weak" else 1]:
         return False
     if level >= ID or (password and join not in ("code", "near")):
-        return True
-    return not _is_short(value) or is_coined(value)  # names of code stand there, too
+        return kind != "weak" or not is_identifier(value)
+    words = not password and is_passphrase(value) and not value[-1].isdigit()  # a scope, a topic, a class of styles
+    return (not _is_short(value) and not words) or is_coined(value)  # names of code stand there, too
 
 
 def _is_short(value: str) -> bool:
@@ -283,11 +284,13 @@ _BELOW = regex(
     r"(?:[^\n:=]{0,80}+(?:\n[^\n:=]{0,20}+)?:(?:[ \t]+|(?=\r?\n))|[*_`\"\u00bb ]{0,4}+(?=\r?\n)"
     r"|[^\n?]{0,80}+\?(?=\r?\n))"
     r"(?:\r?\n[\s>]{0,8}+)?(?:\[[0-9:]{4,8}\][ ]\w{1,30}:[ ]|\w{1,30}[ ]\[[0-9:]{4,8}\][: ]{0,2})?"
-    r"(?![a-z_]{2,30}=)(\S{4,200}+)[ \t]*+(?:\r?\n|\Z)"
+    r"(?!(?:[\w./-]{1,80}:[0-9]{1,6}[:-])?[A-Za-z_]{2,30}=)(\S{4,200}+)[ \t]*+(?:\r?\n|\Z)"
 )
 """Matches what stands alone below the line of a name, or ends that line behind a colon."""
 
 _IN_BASE64 = regex(r"[A-Za-z0-9+/]{8,}[ \t]*(?:\r?\n|\Z)")  # a name within it is none
+
+_BASE64_BEFORE = regex(r"(?:[ \t]*[0-9]{1,6}[\t|:\u2192])?[+ ]?[A-Za-z0-9+/]{24,}")
 
 _COPULAS = frozenset(words("copulas"))
 """What says in a sentence that its one side is the other."""
@@ -307,6 +310,7 @@ def _is_public(value: str) -> bool:
     return (
         strength(value) == ID
         or _ADDRESS.match(value.rstrip("?!*")) is not None
+        or "</" in value
         or (is_identifier(value) and not is_passphrase(value, least=len("four")) and not is_coined(value))
     )
 
@@ -331,7 +335,9 @@ def _told_before(raw: str, low: str, place: int) -> Iterator[Told]:
 
 def _told_below(raw: str, first: int, place: int) -> Iterator[Told]:
     """What stands alone below the line of a name, or ends it; below the head of a table, a row does."""
-    in_head = raw[max(0, first - 1) : first] in (",", ";", "|", "\t") or _IN_BASE64.match(raw, place) is not None
+    line = raw.rfind("\n", max(0, first - _SENTENCE), first) + 1
+    in_base64 = _IN_BASE64.match(raw, place) or _BASE64_BEFORE.fullmatch(raw, line, first)
+    in_head = raw[max(0, first - 1) : first] in (",", ";", "|", "\t") or in_base64
     if (below := _BELOW.match(raw, place)) is not None and not in_head:
         yield *_stripped(raw, *below.span(1)), "below"
 

@@ -58,6 +58,8 @@ def entropy(text: str) -> float:
 
 _PLACEHOLDERS = frozenset(words("placeholders"))
 
+_NAMED_PLACE = regex(r"\[[A-Z][A-Z_-]{2,20}\]")
+
 _STEP = regex(r"\.|->|::|\?\.")
 
 _PATH = regex(r"[A-Za-z_$][A-Za-z0-9_]*+(?:(?:\.|->|::|\?\.)[A-Za-z_$][A-Za-z0-9_]*+)*+\Z")
@@ -92,15 +94,16 @@ def is_sample(token: str) -> bool:
 def is_placeholder(value: str) -> bool:
     """Whether a value only stands for one, `<your-key>`, `xxxx`, or refers to one: `${KEY}`, `op://vault/item/field`."""
     low = value.lower()
-    marked = any(mark in low for mark in ("****", "...", "…", "[redacted"))
-    return marked or is_sample(value) or low.strip("'\"") in _PLACEHOLDERS or bool(_NOTHING.match(value))
+    marked = any(mark in low for mark in ("****", "...", "…", "[redacted")) or _NAMED_PLACE.search(value) is not None
+    return marked or is_sample(value) or low.strip("'\":_") in _PLACEHOLDERS or bool(_NOTHING.match(value))
 
 
 def is_expression(value: str) -> bool:
     """Whether a value is what code reads it from: a path of names, `import.meta.env.API_KEY_2`, a call, `a.b(…)`."""
     if call := _CALLEE.match(value):
         spoken = any(len(hump) >= len("call") and VOWEL.search(hump) for hump in HUMP.findall(call[1]))
-        return spoken or _WORD.match(call[1]) is not None or (call[1].isalpha() and call[1].islower())
+        named = "::" in call[1] or (call[1].islower() and (call[1].isalpha() or "_" in call[1]))
+        return spoken or named or _WORD.match(call[1]) is not None
     names = _STEP.split(value)
     if len(names) < len("a.b") or _PATH.match(value) is None or is_passphrase(value):
         return False
@@ -312,7 +315,9 @@ def _is_chosen(value: str) -> bool:
         return value.islower() and len(value) >= _SHORTEST and not (_ENGLISH.search(value) or _OF_SECRETS.search(value))
     if _is_foreign(value):
         return True
-    if value.isalpha() or _is_outside(value) or _is_word(value) or ("/" in value and not _SIGNS.search(value)):
+    if value.rstrip("!?").isalpha() or _is_outside(value) or _is_word(value):
+        return False
+    if "/" in value and not _SIGNS.search(value):
         return False
     if value.endswith(("(", ")", ",", ";")) or (_PATH.match(value) and not any(map(str.isdigit, value))):
         return False
