@@ -113,7 +113,7 @@ def test_an_edit_is_the_agents_where_a_record_of_its_client_says_that_its_tool_w
 
 
 @pytest.mark.parametrize("is_recorded", [True, False])
-def test_what_an_agent_wrote_into_a_route_file_is_the_agents_and_else_nobody_knows(
+def test_what_an_agent_wrote_into_a_route_file_is_the_agents_and_changes_nothing_of_a_persons(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_recorded: bool
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -140,10 +140,10 @@ def test_what_an_agent_wrote_into_a_route_file_is_the_agents_and_else_nobody_kno
     context = ralf.get_context("tide", root=project.root)
     by = "agent" if is_recorded else "human-edit"
     found = {item.decision: item.origin for item in context.decisions}
-    assert found == {"Keep levels for 20 seconds": by, "Moor at the pier": by, "Go on": "user"}
-    assert [(one.text, one.author) for one in context.handover.kept] == [
-        ("Who pays for it?", "agent" if is_recorded else "file")
-    ]
+    theirs = {"Keep levels for 15 seconds": "user"} if is_recorded else {"Keep levels for 20 seconds": by}
+    assert found == {**theirs, "Moor at the pier": by, "Go on": "user"}
+    kept = ("Who pays?", "person") if is_recorded else ("Who pays for it?", "file")
+    assert [(one.text, one.author) for one in context.handover.kept] == [kept]
     assert [event.who for event in history.log("tide", root=project.root)][1] == by
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import groupby
+from itertools import chain, groupby
 
 import click
 
 from ralf import routing
 from ralf.maintenance import ownership, trust as trusting
-from ralf.text.cleaning import shown
+from ralf.text.cleaning import revealed
 from ralf_cli.command import command, is_json, project
 from ralf_cli.options import route_argument
 from ralf_cli.output import emit_json
@@ -72,12 +72,12 @@ def _show_streams(streams: dict[str, int]) -> ownership.Theirs:
     for stream, count in streams.items():
         click.echo(f"{stream}: {count:,}")
         records = [*ownership.records_of(project(), stream)]
-        for record in records:
-            _show(record.decode("utf-8", "replace"))
+        for text in chain.from_iterable(ownership.texts_of(project(), record) for record in records):
+            _show(text)
         digests[stream] = tuple(map(ownership.digest, records))
     return digests
 
 
 def _show(text: str) -> None:
     for line in text.splitlines():
-        click.echo(f"  {shown(line)}")
+        click.echo(f"  {revealed(line)}")

@@ -95,7 +95,7 @@ def author(one: HandOver | Kept) -> str:
 
 def time_of(at: str, day: str = "") -> str:
     """A time for readers, on one line: a file from elsewhere may hold any text there."""
-    return one_line(clock(at, day))
+    return one_line(clock(at, day)) if at else ""
 
 
 _AUTHORS: dict[Author, str] = {

@@ -29,7 +29,7 @@ def files(paths: Sequence[str], most: int = _FILES) -> str:
     """Paths with a folder that several of them share said once: `src/a/: x.py, y.py; tests/z.py`."""
     folders: dict[str, list[str]] = {}
     for path in paths[:most]:
-        folder, _, name = path.rpartition("/")
+        folder, _, name = one_line(path).rpartition("/")
         folders.setdefault(folder, []).append(name)
     parts = []
     for folder, names in folders.items():

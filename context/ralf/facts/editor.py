@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import chain, islice
 from pathlib import Path
 
 from ralf.document.access import BY_AGENT, BY_FILE
@@ -17,6 +18,8 @@ from ralf.transcripts.events import START, Event, Position
 from ralf.transcripts.reader import Transcript, newest_logs, open_transcript
 
 _SESSIONS = 8  # of the newest transcripts are read
+
+_SUBAGENTS = 64  # logs of a session's sub-agents that are read
 
 _READ = 8 << 20  # bytes at the end of each
 
@@ -39,14 +42,20 @@ def is_by_agent(project: Project, path: Path, since: str) -> bool:
     wanted = os.path.realpath(path)
     begun = _seconds(since)
     with suppress(OSError):
-        for log in newest_logs(project)[:_SESSIONS]:
+        for log in chain.from_iterable(map(_with_subagents, newest_logs(project)[:_SESSIONS])):
             with suppress(OSError, RalfError):
                 if log.stat().st_mtime + 1 < begun:
-                    return False
+                    continue
                 found = _written(open_transcript(log), since) if _names(log, path.name) else ()
                 if any(os.path.realpath(one) == wanted for one in found):
                     return True
     return False
+
+
+def _with_subagents(log: Path) -> Iterator[Path]:
+    """A session's log and those of its sub-agents, also of one that has not ended, whose calls the first lacks."""
+    yield log
+    yield from islice(log.with_suffix("").glob("subagents/*.jsonl"), _SUBAGENTS)
 
 
 def _written(transcript: Transcript, since: str) -> Iterator[str]:

@@ -70,8 +70,10 @@ class Repository:
         self.base = self.base.rstrip("/\\") if len(self.base) > 1 else self.base
 
     def relative(self, path: str, folder: str) -> str:
-        """A path that is named in a folder, relative to the project if it lies there."""
-        path = joined(folder, path.strip())
+        """A path that is named in a folder, relative to the project if it lies there, on one line: a name may hold
+        breaks, and no text of a log may become a line of its own.
+        """
+        path = " ".join(joined(folder, path.strip()).splitlines())
         if path == self.base:
             return "."
         return path[len(self.base) + 1 :] if self.base and path.startswith(f"{self.base}/") else path

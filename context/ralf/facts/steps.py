@@ -119,14 +119,14 @@ class Steps:
             at=call.timestamp,
             line=call.start.line + 1,
             kind=kind,
-            tool=call.tool,
+            tool=one_line(call.tool),
             object=without_middle(command or _object(kind, call, paths), _LONGEST_OBJECT - 500, 500)[0],
             folder="" if call.cwd in ("", base) else relative(call.cwd, ""),
             files=self._named(call, paths),
             added=_added(added),
             comments=() if _PROSE.search(named) or _OF_TESTS.search(named) else _comments(added),
             uncommented=_comments(gone),
-            agent=call.agent,
+            agent=one_line(call.agent),
             looks=looks,
         )
 

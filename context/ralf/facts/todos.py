@@ -91,7 +91,9 @@ def _items(listed: Sequence[Any]) -> tuple[Item, ...]:
 
 
 def _item(text: str, status: object = None, id_: object = None) -> Item:
-    return Item(str(id_ or ""), trimmed(one_line(text), _LONGEST), _STATUSES.get(str(status or "").lower(), "pending"))
+    return Item(
+        one_line(str(id_ or "")), trimmed(one_line(text), _LONGEST), _STATUSES.get(str(status or "").lower(), "pending")
+    )
 
 
 def _content(entry: Mapping[str, Any]) -> str:

@@ -21,6 +21,7 @@ from ralf.storage import durable, files, git_files, registry
 from ralf.storage.journal import Entry
 from ralf.storage.own import id_of
 from ralf.storage.registry import Registration
+from ralf.transcripts.events import digests_in
 
 # --------------------
 # Opt a project in and out: its registration in the user's folder, its settings, and what git sees.
@@ -207,6 +208,14 @@ def records_of(project: Project, stream: str) -> Iterator[bytes]:
     """The records of a stream, whoever's they are, up to the first that cannot be read."""
     with suppress(DamagedJournal):
         yield from (entry.record for entry in project.store.inner.read(stream))
+
+
+def texts_of(project: Project, record: bytes) -> Iterator[str]:
+    """What a record says: its line, and the blobs that it names, of the store, as text."""
+    yield record.decode("utf-8", "replace")
+    for name in sorted(digests_in(record)):
+        with suppress(RalfError, OSError), project.store.inner.open_blob(name) as file:
+            yield file.read().decode("utf-8", "replace")
 
 
 def digest(record: bytes) -> bytes:

@@ -24,7 +24,7 @@ from ralf.model import (
     Tombstone,
 )
 from ralf.model.handover import KEPT, MOST_IN_FILE, Author, Ended, next_id, number_of
-from ralf.model.items import EXTRACTED
+from ralf.model.items import EXTRACTED, OF_A_PERSON
 from ralf.route import cap
 from ralf.route.closing import CLOSED, KEEPS_CLOSED
 from ralf.route.edits import BY_AGENT, BY_HAND, all_labelled, labelled, with_decision, with_header
@@ -286,6 +286,7 @@ def _edit(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
     by = payload.get("origin", BY_HAND)
     if by in (BY_HAND, BY_AGENT) and "lost" not in payload:
         edited = _signed(context, edited, by, str(payload.get("timestamp", "")))
+    edited = _persons_kept(context, edited) if by == BY_AGENT else edited
     return cap.as_edited(context, edited)
 
 
@@ -315,6 +316,29 @@ def _signed(before: RouteContext, after: RouteContext, by: str, at: str) -> Rout
         handover=replace(handed, last=signed(handed.last), kept=kept, offers=offers),
         decisions=tuple(map(whose, after.decisions)),
         active_work=cap.edited(before.active_work, after.active_work),
+    )
+
+
+def _persons_kept(before: RouteContext, after: RouteContext) -> RouteContext:
+    """A context after an agent's edit of the file, with what a person decided as it was: an agent changes and drops
+    none of it, and replaces none.
+    """
+    theirs = {item.id: item for item in before.decisions if item.origin in OF_A_PERSON}
+    edited, known = {item.id: item for item in after.decisions}, {item.id for item in before.decisions}
+    decisions = [found for item in before.decisions if (found := theirs.get(item.id) or edited.get(item.id))]
+    new = (item for item in after.decisions if item.id not in known)
+    decisions += [replace(item, supersedes="") if item.supersedes in theirs else item for item in new]
+    own = {entry.id: entry for entry in before.handover.kept if entry.author in ("person", "file")}
+    there = {entry.id: entry for entry in after.handover.kept}
+    kept = [entry for id_ in {**there, **own} if (entry := own.get(id_) or there.get(id_)) is not None]
+    is_persons_goal = before.goal_origin in OF_A_PERSON
+    return replace(
+        after,
+        goal=before.goal if is_persons_goal else after.goal,
+        goal_origin=before.goal_origin if is_persons_goal else after.goal_origin,
+        decisions=tuple(decisions),
+        handover=replace(after.handover, kept=tuple(kept)),
+        pinned=(*(pin for pin in before.pinned if pin.origin == "user" and pin not in after.pinned), *after.pinned),
     )
 
 

@@ -319,6 +319,8 @@ def events(project: Project, route: str) -> Iterator[tuple[Event, Record]]:
         who = made.get("origin") or payload.get("origin") or payload.get("author") or model
         texts = [claims.get(about.get("id", ""), "")] if kind == "drop" else []
         texts += [words(payload[key]) for key, words in _WORDS.items() if payload.get(key) and key != _HIDDEN.get(kind)]
+        if kind == "edit" and who == "agent" and any(map(_touches_decision, payload.get("changes", ()))):
+            texts.append("what a person decided stays")
         for item in (*payload.get("decisions", ()), *document.get("decisions", ()), made):
             claims[str(item.get("id", ""))] = str(item.get("decision", ""))
         event = Event(
@@ -334,6 +336,11 @@ def events(project: Project, route: str) -> Iterator[tuple[Event, Record]]:
 
 _AUTHORS = {"edit": "human-edit", "import": "import", "drop": "user", "forget": "user", fold.REVERT: "user"}
 """Who makes a record of a kind that does not say it; the agent makes all others."""
+
+
+def _touches_decision(change: merge.Change) -> bool:
+    """Whether a change of a file drops a decision or words it otherwise."""
+    return change["at"][0] == "decisions" and (len(change["at"]) > 2 or bool(change.get("removed")))
 
 
 def _claim(item: Tree) -> str:

@@ -40,6 +40,14 @@ _LONGEST, _TEXT = 120, 2_000  # characters of a person's name, and of any other 
 
 _ACCEPTED = "shared"  # the stream of what the user has accepted
 
+_LINKS = ("supersedes", "superseded_by")
+
+_KINDS = ("decision", "rule", "failed-approach")
+
+_STATUSES = ("active", "superseded", "reversed", "done", "proposed", "dropped")
+
+_MOST_OTHERS = 20  # rejected options of a decision
+
 _OWN = ("decision", "rationale", "alternatives", "status", "supersedes", "superseded_by", "timestamp", "kind")
 """What is shared of a decision: neither the words of the talk that it rests on, nor where they stand."""
 
@@ -193,8 +201,23 @@ def _decision(tree: Mapping[str, Any], by: str) -> Decision:
     made = from_tree(Decision, {key: tree[key] for key in ("id", *_OWN) if key in tree})
     if not made.decision.strip() or not _LABEL.match(made.id):
         raise ValueError(made.id)
-    said, why = (trimmed(one_line(clean(text)), _TEXT) for text in (made.decision, made.rationale))
-    return replace(made, decision=said, rationale=why, origin=ORIGIN, extra={"by": _name(by)})
+    if made.status not in _STATUSES or made.kind not in _KINDS:
+        raise ValueError(made.id)
+    said, why, *others = (
+        trimmed(one_line(clean(text)), _TEXT) for text in (made.decision, made.rationale, *map(str, made.alternatives))
+    )
+    labels = {key: label for key in _LINKS if _LABEL.match(label := str(getattr(made, key)))}
+    return replace(
+        made,
+        timestamp=one_line(clean(made.timestamp))[: len("2026-12-01T10:00:00.000000Z")],
+        decision=said,
+        rationale=why,
+        alternatives=tuple(others[:_MOST_OTHERS]),
+        supersedes=labels.get("supersedes", ""),
+        superseded_by=labels.get("superseded_by", ""),
+        origin=ORIGIN,
+        extra={"by": _name(by)},
+    )
 
 
 def _name(text: str) -> str:
@@ -308,10 +331,15 @@ def _taken_back(notes: Iterable[Note]) -> set[str]:
 
 
 def lines_of(note: Note) -> Iterator[str]:
-    """What a file says, a line each."""
+    """What a file says, a line each: all of it, since a person accepts what these lines show."""
     for item in note.decisions:
+        kind = ", ".join(filter(None, (note.by, item.kind if item.kind != "decision" else "")))
+        said = item.status if item.status != "active" else ""
+        links = (item.supersedes and f"replaces {item.supersedes}", item.superseded_by and f"see {item.superseded_by}")
+        state = "; ".join(filter(None, (said, *links)))
         why = f" Because: {item.rationale}" if item.rationale else ""
-        yield f"{item.id} ({note.by}): {item.decision}{why}"
+        rejected = f" Not: {'; '.join(item.alternatives)}" if item.alternatives else ""
+        yield f"{item.id} ({kind}): {item.decision}{why}{rejected}{f' [{state}]' if state else ''}"
     for label in note.dropped:
         yield f"{one_line(clean(label))[:40]} ({note.by}): taken back"
     for label in note.restored:

@@ -185,16 +185,23 @@ def brought(
 def _brought_to(
     top: Path, files: Mapping[bytes, tuple[Path, bytes]], is_known: Callable[[bytes], bool], *, anywhere: bool
 ) -> set[Path]:
-    """Those of the files below a worktree, by their names in it, that git has brought."""
+    """Those of the files below a worktree, by their names in it, that git has brought. One whose name has a line break,
+    as git cannot be asked for it in a line, counts as brought.
+    """
     asked: list[tuple[Path, bytes]] = []
     ids: dict[Path, set[bytes]] = {}
+    odd = {path for name, (path, _) in files.items() if b"\n" in name}
     for name, (path, content) in files.items():
+        if path in odd:
+            continue
         ids[path] = {one for form in (_forms(content) if content else ()) for one in _ids_of(form)}
         asked += [(path, place + name) for place in (b"HEAD:", b":")]
         asked += [(path, one) for one in ids[path]] if anywhere else []
-    said = _git(top, b"cat-file", b"--batch-check", given=b"".join(b"%b\n" % what for _, what in asked)).split(b"\n")
-    blobs = [(path, line.split(b" ")[0]) for (path, _), line in zip(asked, said, strict=False) if b" blob " in line]
-    found = {path for path, blob in blobs if blob in ids[path]}
+    said = _git(top, b"cat-file", b"--batch-check", given=b"".join(b"%b\n" % what for _, what in asked)).splitlines()
+    if len(said) != len(asked):
+        raise Unreadable(f"{top}: git answered {len(said)} of {len(asked)} questions")
+    blobs = [(path, line.split(b" ")[0]) for (path, _), line in zip(asked, said, strict=True) if b" blob " in line]
+    found = odd | {path for path, blob in blobs if blob in ids[path]}
     others = {blob for path, blob in blobs if path not in found}
     unknown = {blob for blob in others if not is_known(_git(top, b"cat-file", b"blob", blob))}
     return found | {path for path, blob in blobs if blob in unknown and path not in found}

@@ -134,9 +134,12 @@ class Registration:
         return self.hooks and bool(self.key)
 
     def is_brought_by_git(self, path: Path, content: bytes) -> bool:
-        """Whether git has these bytes of a file of the store, or cannot say it. A process asks once."""
+        """Whether git tracks a file of the store, has these bytes of it, or cannot say it. A process asks once.
+
+        What git writes may have other bytes than it stores: of another encoding, or made by a filter.
+        """
         if content not in self._brought:
-            self._brought[content] = any(git_files.brought({path: content}))
+            self._brought[content] = any(git_files.brought({path: content}, lambda _: False))
         return self._brought[content]
 
     def installed(self, script: str) -> str:

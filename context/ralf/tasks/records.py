@@ -170,7 +170,8 @@ def fold(rows: Rows, record: Record) -> None:
         for _, digest in body.get("digests", ()):
             rows.put(f"own/{digest}", 1)
         for place, change in enumerate(body.get("changes", ())):
-            _note(rows, change, MOST_CHANGES * record.revision + place, is_edit=record.by == BY_FILE)
+            by_command = record.by != BY_FILE
+            _note(rows, change, MOST_CHANGES * record.revision + place, by_command, body.get("kind") == "seen")
         if (kind := _KINDS.get(body.get("kind", ""))) is not None:
             known = rows.one(f"known/{body['task']}") or {}
             _put(rows, body["task"], known | kind(known, record, {"by": record.by, **body}))
@@ -185,8 +186,11 @@ def _put(rows: Rows, id_: str, known: Mapping[str, Any]) -> None:
     rows.put(f"known/{id_}", known)
 
 
-def _note(rows: Rows, change: Mapping[str, Any], order: int, *, is_edit: bool) -> None:
-    """Add what a record does to a file, or what an edit of the file did."""
+def _note(rows: Rows, change: Mapping[str, Any], order: int, by_command: bool, is_seen: bool) -> None:
+    """Add what a record does to a file, or what an edit of the file did.
+
+    is_seen  whether that is all the record says: a command's that changes nothing has accepted the file as it is
+    """
     base, digest, foreign = change.get("base", ""), change.get("digest", ""), change.get("foreign", False)
     for one in filter(None, () if foreign else (base, digest)):
         rows.put(f"own/{one}", 1)
@@ -195,7 +199,8 @@ def _note(rows: Rows, change: Mapping[str, Any], order: int, *, is_edit: bool) -
     if tree is None and was.get("tree") is not None:  # a record may have only the values that change
         tree = {**was["tree"], **change.get("values", {})}
     verify = (tree or {}).get("verify", "")
-    is_kept = verify == (was.get("tree") or {}).get("verify", "") and (is_edit or base != digest)
+    accepts = by_command and is_seen and base == digest
+    is_kept = verify == (was.get("tree") or {}).get("verify", "") and not accepts
     more = {
         "place": change.get("place", ""),
         "base": base,
@@ -206,7 +211,7 @@ def _note(rows: Rows, change: Mapping[str, Any], order: int, *, is_edit: bool) -
         "prior": change.get("prior", was.get("tree")),
         "boot": str(rows.one("boot") or ""),
         "order": was.get("order") or order,
-        "has_edited_verify": was.get("has_edited_verify", False) if is_kept else is_edit and bool(verify),
+        "has_edited_verify": was.get("has_edited_verify", False) if is_kept else not by_command and bool(verify),
     }
     _put(rows, change["task"], {**was, **more})
 

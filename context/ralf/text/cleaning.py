@@ -66,6 +66,11 @@ def clean(text: str) -> str:
     return text if text.isascii() else _IDLE_JOINER.sub("", _IDLE_STYLE.sub("", text))
 
 
+def revealed(text: str) -> str:
+    """The text with what nobody sees, and what moves the cursor, as `<U+200B>`: for whoever is to judge all of it."""
+    return _ANY.sub(lambda found: f"<U+{ord(found[0]):04X}>", text)
+
+
 NAMED = r"`[^`\n]*`|(?<!\w)__(?![A-Z][a-z])\w+?__(?!\w)"
 """What looks like emphasis and is a name: anything in backticks, and `__init__`, with or without them."""
 
