@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from ralf import redact
 from ralf.config import SECRET, settings
 from ralf.config.settings import DEFAULT, Setting, list_settings
 from ralf_cli.command import command, handed_over, is_json, project
@@ -80,6 +81,8 @@ def _set(key: str, values: tuple[str, ...], *, local: bool, to_default: bool) ->
     if local:
         what = "it says what this machine may run: nothing was changed"
         check_person(where, what, f"ralf config --local {key} VALUE")
+    if key == "redact_patterns" and not to_default:
+        redact.compiled(where, values)  # one that cannot run would stop every write
     changed = settings.change_setting(here, key, None if to_default else values, local=local)
     found = settings.get_setting(here, key, local=local)
     text = f"{where}: {key} is {_value(found)}" + ("" if changed else ", as before")

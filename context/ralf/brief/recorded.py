@@ -132,7 +132,8 @@ def foreign(made: Recorded, context: RouteContext, section: str | None) -> None:
 
 def _rules(made: Recorded, context: RouteContext) -> list[str]:
     pins = (
-        f'- {quoting.clock(one.at)} pinned: "{quoting.indented(cutting.message(one.words, _PINNED_WORDS))}"'
+        f"- {quoting.clock(one.at)} pinned{' (import)' if one.origin == 'import' else ''}: "
+        f'"{quoting.indented(cutting.message(one.words, _PINNED_WORDS))}"'
         for one in reversed(context.pinned)
     )
     held = (item for item in _ordered(context) if item.kind == "rule" or item.pinned)

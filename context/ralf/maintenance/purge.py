@@ -48,6 +48,9 @@ _VALUE = regex(rf"(?m)^((?: *- )*(?: *[\w-]+: )?)({re.escape(MARK)}.*)$")
 _NO_FILE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.EINVAL)
 
 
+_OWN_NUMBER = regex(r"byte|line|token|number|revision|counter|seconds|process|born|size|cost|^v$")
+
+
 class Wording:
     """The words of one or more texts.
 
@@ -110,17 +113,19 @@ class Wording:
             text = text[:first] + MARK + text[last:]
         return text
 
-    def taken_out(self, tree: Any) -> Any:
+    def taken_out(self, tree: Any, key: str = "") -> Any:
         """A plain tree without the words, keys included. Bytes that stand in it as text keep their length, which may
-        stand in them.
+        stand in them. A number that is one of the words goes, too, but for ralf's own, such as a place in a log.
         """
         if isinstance(tree, str):
             return self.without(tree)
+        if isinstance(tree, int | float) and len(str(tree)) >= LEAST and not _OWN_NUMBER.search(key):
+            return MARK if self.without(str(tree)) == MARK else tree
         if isinstance(tree, dict):
             if tree.keys() == _BYTES:
                 return tree | {"text": self._blanked(str(tree["text"]))}
-            return {self.without(key): self.taken_out(value) for key, value in tree.items()}
-        return [self.taken_out(inner) for inner in tree] if isinstance(tree, list) else tree
+            return {self.without(key): self.taken_out(value, key) for key, value in tree.items()}
+        return [self.taken_out(inner, key) for inner in tree] if isinstance(tree, list) else tree
 
     def _blanked(self, text: str) -> str:
         for first, last in reversed(self.spans(text)):

@@ -254,6 +254,7 @@ def imported(before: RouteContext, after: RouteContext) -> RouteContext:
         goal_origin=ORIGIN if after.goal and after.goal != before.goal else after.goal_origin,
         active_work=work if work == before.active_work else replace(work, origin=ORIGIN),
         decisions=items(before.decisions, after.decisions),
+        pinned=items(before.pinned, after.pinned),
         checkpoint_history=items(before.checkpoint_history, after.checkpoint_history),
         facts=replace(after.facts, **facts),
         handover=replace(handed, last=last, kept=kept, offers=offers),

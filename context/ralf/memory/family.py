@@ -150,12 +150,13 @@ def apply(memory: Memory, delta: Delta, at: str) -> Memory:
 
 
 def may_change(item: Item, delta: Delta) -> bool:
-    """Whether who makes a delta may: neither an agent nor a model edits or drops what a person said, or says who speaks
-    and what counts.
+    """Whether who makes a delta may: neither an agent nor a model edits or drops what a person said, says who speaks
+    and what counts, or words what it has offered otherwise.
     """
     if delta["kind"] not in ("edit", "drop") or delta.get("origin", "agent") not in ("agent", "model"):
         return True
-    return item.origin not in STATED and {"origin", "status"}.isdisjoint(delta.get("values", ()))
+    is_fixed = delta["kind"] == "edit" and item.status == "offered"  # a person accepts the words that they have read
+    return item.origin not in STATED and not is_fixed and {"origin", "status"}.isdisjoint(delta.get("values", ()))
 
 
 def by_agent(delta: Delta) -> Delta:
@@ -347,6 +348,9 @@ def _checked(memory: Memory, given: Delta, cleaner: Cleaner) -> Delta:
         shown = cleaning.one_line(cleaning.clean(given["id"]))[:80]
         raise NotFound(shown or '""', "no such item in the memory", "ralf memory show")
     if not may_change(item, given):
+        if item.status == "offered" and item.origin not in STATED:
+            what = "is offered: its words do not change"
+            raise UsageError(item.id, what, f"ralf memory drop {item.id}, and add another")
         hint = f"type it yourself, in a terminal of your own: ralf memory {kind} {item.id}"
         raise UsageError(item.id, "a person says so, and no agent changes that", hint)
     values = {"values": cleaner.fields(item.id, given["values"])} if kind == "edit" else {}

@@ -11,7 +11,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
 from ralf.redact import commands, grammar, rules, vendors
 from ralf.redact.chance import odds
@@ -24,7 +25,7 @@ from ralf.text.patterns import regex
 from ralf.transcripts.events import Event
 
 if TYPE_CHECKING:
-    from typing import Any, Protocol
+    from typing import Protocol
 
     class Redactor(Protocol):
         """What is asked of `ralf.redact.redactor.Redactor`, which asks this module."""
@@ -171,7 +172,7 @@ def redacted(
                 known[secret] = span.marker
     again = Known(known)
     found = [merged([*spans, *again.spans(event.text)]) for event, spans in zip(every, found, strict=True)]
-    names = list(dict.fromkeys(name for event in events for name in (event.tool, event.call_id, event.cwd)))
+    names = list(dict.fromkeys(name for event in events for name in _named(event)))
     named = dict(zip(names, map(redactor.text, names) if redactor.hits("\n".join(names)) else names, strict=True))
     clean = [_clean(redactor, event, spans, named) for event, spans in zip(events, found, strict=False)]
     ends = dict(tails)
@@ -183,15 +184,20 @@ def redacted(
     return clean, ends
 
 
+_NAMES = ("tool", "call_id", "cwd", "branch", "task", "agent")
+
+_named = attrgetter(*_NAMES)
+
+
 def _clean(redactor: Redactor, event: Event, spans: Sequence[Span], named: Mapping[str, str]) -> Event:
     text = redactor.text(marked(event.text, spans)) if spans else event.text
     tree = event.input
     if tree and (spans or event.kind in _IN_FIELDS):
         tree = redactor.tree(tree, Known({event.text[span.start : span.end]: span.marker for span in spans}))
-    tool, call, cwd = named[event.tool], named[event.call_id], named[event.cwd]
-    if (text, tree, tool, call, cwd) == (event.text, event.input, event.tool, event.call_id, event.cwd):
+    names: dict[str, Any] = {field: named[name] for field, name in zip(_NAMES, _named(event), strict=True)}
+    if text == event.text and tree == event.input and (*names.values(),) == _named(event):
         return event
-    return replace(event, text=text, input=tree, tool=tool, call_id=call, cwd=cwd)
+    return replace(event, text=text, input=tree, **names)
 
 
 # ---- from one run to the next ----

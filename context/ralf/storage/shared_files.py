@@ -19,7 +19,7 @@ from ralf.text.patterns import regex
 
 FOLDER = "shared"
 
-_PATH = regex(r"(?P<clone>[0-9a-f]{16})/(?P<counter>\d{6,9})-(?P<digest>[0-9a-f]{16})\.json\Z")
+_PATH = regex(r"(?P<clone>[0-9a-f]{16})/(?P<counter>\d{6,9})-(?P<digest>[0-9a-f]{40})\.json\Z")
 
 _MOST_BYTES = 64 << 10  # of one file
 
@@ -49,7 +49,7 @@ def write(folder: Path, clone: str, tree: Mapping[str, Any]) -> None:
 
 def _put(own: Path, counter: int, text: str) -> None:
     content = text.encode("utf-8", "replace")
-    durable.write(own / f"{counter:06d}-{digests.sha256(content).hexdigest()[:16]}.json", content, mode=0o644)
+    durable.write(own / f"{counter:06d}-{digests.sha256(content).hexdigest()[:40]}.json", content, mode=0o644)
 
 
 def rewrite(folder: Path, change: Callable[[str], str]) -> list[Path]:
@@ -84,7 +84,7 @@ _LONGEST = 100  # characters of a path that is told
 def _parsed(name: str, content: bytes) -> SharedFile:
     """A file; ValueError or another of `MALFORMED` for one that is not what its name and folder claim."""
     match = _PATH.match(name)
-    if match is None or digests.sha256(content).hexdigest()[:16] != match["digest"]:
+    if match is None or digests.sha256(content).hexdigest()[:40] != match["digest"]:
         raise ValueError(name)
     tree = dict(json.loads(content))
     clone, counter, route = match["clone"], int(match["counter"]), str(tree["route"])
