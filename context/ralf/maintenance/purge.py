@@ -119,7 +119,7 @@ class Wording:
         """
         if isinstance(tree, str):
             return self.without(tree)
-        if isinstance(tree, int | float) and len(str(tree)) >= LEAST and not _OWN_NUMBER.search(key):
+        if isinstance(tree, int | float) and len(str(tree)) > len("99999") and not _OWN_NUMBER.search(key):
             return MARK if self.without(str(tree)) == MARK else tree
         if isinstance(tree, dict):
             if tree.keys() == _BYTES:
