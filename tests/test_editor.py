@@ -149,3 +149,21 @@ def test_what_an_agent_wrote_into_a_route_file_is_the_agents_and_changes_nothing
 
 def _slug(project: Project) -> str:
     return "".join(c if c.isascii() and c.isalnum() else "-" for c in str(project.root))
+
+
+@pytest.mark.parametrize("has_ended", [True, False])
+def test_an_edit_of_a_subagent_is_the_agents_though_only_its_own_log_names_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_ended: bool
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
+    project = Project(tmp_path / "project")
+    log = tmp_path / ".claude" / "projects" / _slug(project) / f"{uuid.uuid4()}.jsonl"
+    log.parent.mkdir(parents=True)
+    ClaudeLog(log, log.stem, project.root).calls("Task", {"prompt": "tidy"}, "tidied" if has_ended else "")
+    own = log.with_suffix("") / "subagents" / "agent-ag1.jsonl"
+    own.parent.mkdir(parents=True)
+    file = project.routes / "tide.md"
+    tool, given, _ = call_of("Edit", "file_path", str(file))
+    ClaudeLog(own, log.stem, project.root).calls(tool, given, "done")
+    assert is_by_agent(project, file, BEFORE)
