@@ -32,6 +32,9 @@ FIRST_REQUEST = "first request"
 BRANCH = "git branch"
 """How the rule begins that took the route from a branch, whose name follows."""
 
+_TOKEN = regex(r"(?=[A-Za-z_]{0,200}[0-9])[A-Za-z0-9_]{20,}")
+"""Matches a part of a branch's name that may be a secret: no file is named after one."""
+
 _BY_BRANCH, _BY_REQUEST = ("task", "branch"), ("task", "goal")
 
 _MARKER = regex(r"\[REDACTED:[^\[\]]*+\]")
@@ -354,6 +357,7 @@ def of_branch(project: Project, branch: str) -> Choice | None:
     """The route that a git branch names; None for the main one, for none, and where `route_by` leaves the rule out."""
     if not branch or branch in _MAIN_BRANCHES or _by(project) not in _BY_BRANCH:
         return None
+    branch = _TOKEN.sub(lambda found: digests.sha256(found[0].encode()).hexdigest()[:8], branch)
     return Choice(cleaning.slug(branch), f"{BRANCH} {branch if branch.isascii() else ascii(branch)}")
 
 

@@ -217,7 +217,7 @@ class RecordBuilder:
         checks = frozenset(config.of(self.project).checks)
         recording = Recording(base, offset.session, items=items, branch=branch, checks=checks)
         if not branch and self.source.branch:
-            recording.stands_on(self.source.branch, piece.events[0])
+            recording.stands_on(redactor_for(self.project).text(self.source.branch), piece.events[0])
         for event in (*map(offsets.pending_event, offset.pending), *piece.events):
             recording.take(event)
         return recording.all()
