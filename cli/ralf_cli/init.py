@@ -16,6 +16,7 @@ from ralf import config, environment
 from ralf.config import local_config
 from ralf.errors import UsageError
 from ralf.maintenance import ownership
+from ralf.storage import registry
 from ralf.text.cleaning import clean
 from ralf_cli.command import command, given, handed_over, is_json, project
 from ralf_cli.output import answer, progress_of, say
@@ -131,7 +132,8 @@ def init(
         if summarizer is not None:
             _set_summarizer(summarizer)
     elif client is None and not given("dry_run") and not is_json():
-        kept = f"kept: {here.folder} and {environment.user_folder()}: delete them yourself if nobody needs them"
+        own = registry.path_of(here.root)
+        kept = f"kept: {here.folder} and its key, {own}: delete both yourself if nobody needs them"
         say(kept if uninstall else "the hooks of a client are installed by: ralf init --client claude-code")
 
 
