@@ -118,7 +118,8 @@ class Shell:
         home = tmp_path / "home"
         home.mkdir()
         path = f"{programs}{os.pathsep}{os.environ['PATH']}"
-        self._places = {str(self.folder): "$PWD", str(home): "$HOME"}
+        named = str(self.folder).replace("/", "%2F")  # as the user's own folder names a project
+        self._places = {str(self.folder): "$PWD", named: "%2FPROJECT", str(home): "$HOME"}
         config = str(home / ".config")
         self._environment = storekit.environment(home, PATH=path, PWD=str(self.folder), XDG_CONFIG_HOME=config)
         self._environment["AGENTS"] = str(SESSIONS / "agents")

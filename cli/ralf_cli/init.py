@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from ralf import config, environment
+from ralf import config
 from ralf.config import local_config
 from ralf.errors import UsageError
 from ralf.maintenance import ownership
