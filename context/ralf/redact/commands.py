@@ -194,7 +194,7 @@ def _readers() -> list[str]:
 
 
 _ALONE = regex(
-    r"(?m)^[ \t]*+(\S{6,4096}+|[A-Za-z][a-z]{2,20}(?: [A-Za-z][a-z]{2,20}){3,24}+)[ \t\r]*+$"
+    r"(?m)^[ \t]*+(?:[0-9]{1,6}\u2192)?+(\S{6,4096}+|[A-Za-z][a-z]{2,20}(?: [A-Za-z][a-z]{2,20}){3,24}+)[ \t\r]*+$"
 )  # on a line of its own
 
 _BASE64 = regex(r"[A-Za-z0-9+/]+=*\Z")

@@ -42,7 +42,7 @@ def is_secret(value: str, kind: str, join: str) -> bool:
         return False
     if level >= ID or (password and join not in ("code", "near")):
         return kind != "weak" or not is_identifier(value)
-    words = not password and is_passphrase(value) and not value[-1].isdigit()  # a scope, a topic, a class of styles
+    words = kind == "token" and is_passphrase(value) and not value[-1].isdigit()  # a scope, a topic, a class of styles
     return (not _is_short(value) and not words) or is_coined(value)  # names of code stand there, too
 
 
@@ -311,6 +311,7 @@ def _is_public(value: str) -> bool:
         strength(value) == ID
         or _ADDRESS.match(value.rstrip("?!*")) is not None
         or "</" in value
+        or "://" in value
         or (is_identifier(value) and not is_passphrase(value, least=len("four")) and not is_coined(value))
     )
 

@@ -331,7 +331,7 @@ def strength(value: str) -> int:
     if is_placeholder(value) or _is_label(value):
         return NOTHING
     if " " in value:
-        mixed = not value.endswith((".", ":", "?", "!")) and any(map(is_mixed, value.split()))
+        mixed = not (value.endswith((".", ":", "?", "!")) or is_name(value)) and any(map(is_mixed, value.split()))
         return MIXED if mixed or is_phrase(value) else NOTHING
     if is_coined(value) or _WALK.match(value):
         return MIXED
