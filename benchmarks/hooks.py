@@ -156,7 +156,7 @@ def _looks(ours: _Sessions) -> Row:
         data = ours.payload(session)
         if not instant.is_idle("claude-code", _EVENT, data):
             looks += 1
-            entry.run("claude-code", _EVENT, data, lambda _: None, instant.is_idle)
+            entry.run("claude-code", _EVENT, data, lambda _: None)
             while environment.started:
                 environment.status_within(environment.started[0], 60)
     return Row(

@@ -146,7 +146,7 @@ class Rig:
             patch.setattr(environment, "start_detached", forked)
             said: list[str] = []
             if not instant.is_idle(self.client, event, data):
-                entry.run(self.client, event, data, said.append, instant.is_idle)
+                entry.run(self.client, event, data, said.append)
         self.settle()
         assert len(said) < 2
         return Said("".join(said))

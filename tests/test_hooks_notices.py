@@ -73,7 +73,7 @@ if sys.argv[1] == "before":
     instant.say = killed
 else:
     inbox.deliver = killed
-entry.run("claude-code", "PostToolBatch", sys.stdin.buffer.read(), instant.say, instant.is_idle)
+entry.run("claude-code", "PostToolBatch", sys.stdin.buffer.read(), instant.say)
 """
 
 

@@ -12,7 +12,6 @@ import pytest
 
 import hookkit
 import ralf
-import rollouts
 import storekit
 from hookkit import Rig, answered, wait
 from ralf.storage import locks
@@ -197,25 +196,6 @@ def test_after_a_compaction_the_agent_is_asked_again(rig: Rig) -> None:
     assert percents([rig.hook().context]) == [73]
 
 
-def test_where_the_client_compacts_sooner_the_agent_is_asked_before_that(rig: Rig) -> None:
-    """By its own record of a compaction that it began by itself."""
-    rig.configure(threshold=50_000)
-    rig.grow(500)
-    boundary = {"type": "system", "subtype": "compact_boundary"}
-    summary = {"type": "user", "isCompactSummary": True, "message": {"role": "user", "content": "It went on."}}
-    rig.add(boundary | {"compactMetadata": {"trigger": "manual", "preTokens": 110_500}}, summary)
-    rig.answers(106_000)
-    assert rig.hook().context == ""
-    assert session_registry.load(rig.project, rig.session).compacts == 0
-    rig.add(boundary | {"compactMetadata": {"trigger": "auto", "preTokens": 110_000}}, summary)
-    rig.hook("SessionStart", source="compact")
-    rig.answers(98_000)
-    assert rig.hook().context == ""
-    rig.answers(100_000)
-    assert percents([rig.hook().context]) == [50]
-    assert session_registry.load(rig.project, rig.session).compacts == 110_000
-
-
 @pytest.mark.parametrize(("mark", "said"), [(80, [82]), (101, [])])
 def test_the_mark_at_which_the_agent_is_asked_is_configurable(rig: Rig, mark: int, said: list[int]) -> None:
     rig.configure(threshold=50_000, hand_over_at=mark)
@@ -283,24 +263,3 @@ def test_a_person_may_have_claude_code_compact_sooner(rig: Rig, percent: str, as
         rig.answers(used)
         said.append(rig.hook().context)
     assert percents(said) == asked
-
-
-def test_the_place_at_which_codex_compacts_is_learned_from_its_own_compaction(tmp_path: Path) -> None:
-    """Its log does not say whether it began one by itself; its hook does."""
-    rig = hookkit.rig(tmp_path / "project", client="codex", session=rollouts.SESSION)
-    before = [
-        rollouts.meta(str(rig.root)),
-        *rollouts.typed("Please carry the tide table over."),
-        rollouts.counted(160_000),
-    ]
-    rollouts.write(rig.transcript, *before)
-    assert rig.hook("PostToolUse").context == ""  # 61 % of its window: nobody knows yet
-    rig.hook("PreCompact", trigger="manual")
-    assert session_registry.load(rig.project, rig.session).compacts == 0
-    rig.hook("PreCompact", trigger="auto")
-    assert session_registry.load(rig.project, rig.session).compacts == 160_000
-    after = [*before, rollouts.compacted("It went on."), rollouts.counted(20_000)]
-    rollouts.write(rig.transcript, *after)
-    assert rig.hook("PostToolUse").context == ""
-    rollouts.write(rig.transcript, *after, *rollouts.agent("Looking."), rollouts.counted(150_000))
-    assert percents([rig.hook("PostToolUse").context]) == [58]

@@ -33,7 +33,7 @@ def hook(event: str, client: str) -> None:
         if not instant.is_idle(client, event, data):
             from ralf_integrations.hooks import entry
 
-            entry.run(client, event, data, instant.say, instant.is_idle)
+            entry.run(client, event, data, instant.say)
     except (instant.Late, OSError):  # nobody listens any more
         pass
 

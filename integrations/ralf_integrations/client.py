@@ -77,9 +77,8 @@ class Client:
     milliseconds   its settings count the time of a hook in milliseconds
     takes_steering a hook before a compaction can say what the client's own summary is to keep
     marks_injected it writes what hooks hand over into the prompt itself, between two tags
-    logs_size      its log tells how full the window was when the client compacted it
-    reserve        tokens at the end of a window that it keeps free: before, it compacts by itself. Of Codex and
-                   opencode nobody knows before they have done so once, since their settings move that place
+    reserve        tokens at the end of a window that it keeps free: before, it compacts by itself; 0 where its settings
+                   move that place
     summarizer     the model that its login pays for, "" for none
     sessions       the session logs that it keeps of a project, each with when it was written; None: ralf finds none
     started_in     where it was started, which stays while its working directory changes; None where it does not say
@@ -102,7 +101,6 @@ class Client:
     milliseconds: bool = False
     takes_steering: bool = False
     marks_injected: bool = False
-    logs_size: bool = True
     reserve: int = 0
     summarizer: str = ""
     sessions: Callable[[Project], Iterable[tuple[float, Path]]] | None = None
@@ -228,7 +226,6 @@ CODEX = Client(
         "Codex reads a project's hooks once you trust the project: say so when it asks, or run: codex exec --trust",
         "and runs each once you have looked at it: type /hooks in Codex, and trust those of ralf",
     ),
-    logs_size=False,
     summarizer="codex",
     sessions=_logs("logs_of_codex", most=_MOST_OF_ALL),
     is_headless=_codex_is_headless,
@@ -274,7 +271,6 @@ OPENCODE = Client(
     then=("a session that is open goes on without the plugin: start opencode anew",),
     module="opencode.js",
     takes_steering=True,
-    logs_size=False,
     sessions=_logs("logs_of_opencode", most=_MOST_OF_ALL),
     process=environment.opencode_process,
 )

@@ -270,7 +270,7 @@ def hook(world: World, rng: random.Random, data: bytes) -> None:
     start = _in_this_process if rng.random() < 0.01 else lambda *_: 0
     with patch.object(environment, "start_detached", start):
         if not instant.is_idle(client, event, data):
-            entry.run(client, event, data, told.append, instant.is_idle)
+            entry.run(client, event, data, told.append)
     said = "".join(told)
     if said and event != "PreCompact":
         assert json.loads(said).keys() <= {"systemMessage", "hookSpecificOutput"}

@@ -201,7 +201,7 @@ def _one(folder: Path, number: int, seed: int, size: Size) -> rig.Found:
             is_told, filling = False, session.fillings
         if not instant.is_idle("claude-code", "PostToolBatch", data):
             answers: list[str] = []
-            entry.run("claude-code", "PostToolBatch", data, answers.append, instant.is_idle)
+            entry.run("claude-code", "PostToolBatch", data, answers.append)
             while size.detached and environment.started:
                 environment.status_within(environment.started[0], 60)
             is_told = _check_told(found, where, "".join(answers), session.filled, is_told=is_told)

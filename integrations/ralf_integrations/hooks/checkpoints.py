@@ -192,9 +192,7 @@ def _make_due(project: Project, route: str, session: str, client: str, transcrip
     known = session_registry.load(project, session)
     while True:
         stand = ingest_offset(project, route, session, source)
-        look = usage.look(
-            source, stand, settings, CLIENTS[client], known=known.window, compacted=known.compacts, scale=None
-        )
+        look = usage.look(source, stand, settings, CLIENTS[client], known=known.window, scale=None)
         if not look.due:
             break
         if not _checkpointed(project, route, transcript, look.due, begin=stand.position, run=known.run, restart=True):
@@ -326,10 +324,9 @@ def look_at(session: Session) -> Look | None:
         session.settings,
         payload.sender,
         known=known.window,
-        compacted=known.compacts,
         scale=usage.factor(known.scale),
     )
-    session.note(window=look.window, compacts=look.compacted)
+    session.note(window=look.window)
     return look
 
 

@@ -37,8 +37,6 @@ _BESIDE = "Beside the summary of this session's window, by the record:"
 def before(session: Session) -> Answer:
     """The window is about to be compacted."""
     session.note(compaction="begun", waiting="")
-    if session.payload.trigger == "auto" and not session.payload.sender.logs_size:
-        _learn(session)
     if session.readable is not None:
         checkpoints.start(session, "compaction", seconds=SECONDS)
     if not session.payload.sender.takes_steering or session.settings.inject == "off":
@@ -55,14 +53,6 @@ def before(session: Session) -> Answer:
         return Answer(steering=_KEEP_BRIEFLY)
     session.note(cost=session.known.cost + tokens.estimate(kept))
     return Answer(steering=f"{_KEEP}\n{kept}")
-
-
-def _learn(session: Session) -> None:
-    """Note how full the window is that the client compacts by itself, where its log will not tell."""
-    with suppress(RalfError, OSError):
-        look = checkpoints.look_at(session)
-        if look is not None and look.filled:
-            session.note(compacts=look.filled)
 
 
 def after(session: Session) -> Answer:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING
 
 from ralf import extensions, project as projects
@@ -31,11 +30,10 @@ if TYPE_CHECKING:
 
 _PATIENCE = 0.75  # seconds that a hook waits for another one of its session, whoever stopped that
 _LAST_PATIENCE = 0.3  # and the last one: clients wait little for it
-_IsIdle = Callable[[str, str, bytes], bool]
 _BACK_OFF = 45_000  # tokens by which a transcript grows before a hook that failed looks again
 
 
-def run(client: str, event: str, data: bytes, say: Callable[[str], object], is_idle: _IsIdle) -> None:
+def run(client: str, event: str, data: bytes, say: Callable[[str], object]) -> None:
     """Answer one call of a hook.
 
     client   claude-code, codex, gemini, opencode; "" for the first
@@ -43,7 +41,6 @@ def run(client: str, event: str, data: bytes, say: Callable[[str], object], is_i
     data     what it wrote to our standard input
     say      called with what goes to standard output, if anything does, once: JSON, before a compaction also plain
              text; when it returns, the client has it
-    is_idle  the fast path: asked again, of the same call, after another hook of the session has looked
 
     Never an error: what goes wrong is noted (`error_log`), and shown by the next answer that can.
     """
@@ -70,7 +67,7 @@ def run(client: str, event: str, data: bytes, say: Callable[[str], object], is_i
                 once(told)
             return
         payload = _with_own_log(payload, project)
-        _answer(payload, project, once, partial(is_idle, payload.client, payload.name, data))
+        _answer(payload, project, once)
         for problem in extensions.problems:
             error_log.add(project, event, problem)
     except OtherOwner:  # hooks do nothing in a store of another user's
@@ -127,7 +124,7 @@ def _with_own_log(payload: Payload, project: Project) -> Payload:
     return replace(payload, transcript=None)
 
 
-def _answer(payload: Payload, project: Project, say: Callable[[str], object], is_idle: Callable[[], bool]) -> None:
+def _answer(payload: Payload, project: Project, say: Callable[[str], object]) -> None:
     session = Session(payload, project)
     if session.settings.hooks == "off":
         session.foretell(size=0, left=0, off=True)
@@ -136,9 +133,7 @@ def _answer(payload: Payload, project: Project, say: Callable[[str], object], is
     if payload.event == "session-start":
         session_registry.sweep(project)
     patience = _LAST_PATIENCE if payload.event == "session-end" else _PATIENCE
-    with session_registry.alone(project, payload.session, patience) as waited:
-        if waited and is_idle():
-            return  # the one before us has looked
+    with session_registry.alone(project, payload.session, patience):
         before = session.known
         if before.forked:
             from ralf_integrations.hooks import previous_sessions  # few sessions are any

@@ -106,7 +106,7 @@ def _go_on(client: str, event: str, data: bytes) -> None:
 
     gc.freeze()
     gc.enable()
-    entry.run(client, event, data, say, is_idle)
+    entry.run(client, event, data, say)
 
 
 def open_streams() -> None:

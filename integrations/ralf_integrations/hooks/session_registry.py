@@ -72,7 +72,6 @@ class KnownSession:
     done        bytes of the transcript at which it was asked to hand over what a task that is done leaves behind
     routes      those that it was on before
     window      size of the client's window in tokens, as far as a look has found it; 0 where unknown
-    compacts    tokens in it at which the client compacted it by itself last, as it told; 0 where it has not
     briefed     routes whose brief it was handed since its window was last emptied
     recalled    whether it was handed what the memory has of its task since then, if anything
     handed      what it was handed, newest last
@@ -108,7 +107,6 @@ class KnownSession:
     done: int = 0
     routes: tuple[str, ...] = ()
     window: int = 0
-    compacts: int = 0
     briefed: tuple[str, ...] = ()
     recalled: bool = False
     handed: tuple[Handed, ...] = ()
@@ -206,23 +204,16 @@ def is_live(known: KnownSession) -> bool:
 
 
 @contextmanager
-def alone(project: Project, session: str, seconds: float) -> Iterator[bool]:
-    """One at a time changes what is known of a session (and of few others: they share 256 locks); whether this one had
-    to wait. Who has waited for so many seconds goes on all the same: two at once are better than none.
+def alone(project: Project, session: str, seconds: float) -> Iterator[None]:
+    """One at a time changes what is known of a session (and of few others: they share 256 locks). Who has waited for so
+    many seconds goes on all the same: two at once are better than none.
     """
     name = digests.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:2]
     path = project.folder / "locks" / "sessions" / f"{name}.lock"  # not where a route's would lie of that name
     with ExitStack() as stack:
-        waited = False
-        try:
-            stack.enter_context(locks.locked(path, session, 0))
-        except OSError:  # nothing can be written here: what is kept can be handed over all the same
-            pass
-        except Busy:
-            waited = True
-            with suppress(Busy):
-                stack.enter_context(locks.locked(path, session, seconds))
-        yield waited
+        with suppress(Busy, OSError):  # where nothing can be written, what is kept is handed over all the same
+            stack.enter_context(locks.locked(path, session, seconds))
+        yield
 
 
 def path_of(project: Project, session: str) -> Path:

@@ -58,8 +58,7 @@ class Look(NamedTuple):
     window     its size
     size       bytes of the transcript that were looked at, up to a record that waits for the next one
     scale      tokens for each estimated one, None where they were not counted, or are too few
-    compacted  tokens in the window at which the client compacted it by itself last, 0 where nobody has told
-    compacts   those at which it will compact it by itself, as far as that is known: its size where nobody knows
+    compacts   tokens in the window at which the client will compact it by itself: its size where nobody knows
     format     of the transcript
     armed      the mark at which a checkpoint is due has not been reached yet, or the window was emptied since
     """
@@ -71,7 +70,6 @@ class Look(NamedTuple):
     window: int
     size: int
     scale: float | None = None
-    compacted: int = 0
     compacts: int = 0
     format: str = ""
     armed: bool = True
@@ -89,13 +87,11 @@ def look(
     client: Client,
     *,
     known: int = 0,
-    compacted: int = 0,
     scale: float | None = UNKNOWN,
 ) -> Look:
     """Look at what a transcript holds after the place up to which it was taken.
 
     known  the size of the client's window that an earlier look has found, 0 for none
-    compacted  where it compacted its window by itself, as an earlier look has found, 0 for nowhere
     scale  tokens for each estimated one; what has then fallen due by their number may be due. None: tokens are counted,
            which takes the time to load the tokenizer
 
@@ -103,8 +99,7 @@ def look(
     """
     size = source.size()  # before the reading: what is written meanwhile is for the next look
     offsets.check_unchanged(stand, source, "ROUTE")
-    before, told = _before(source, stand.position, BudgetWatcher(settings.limits))
-    compacted, fixed = told or compacted, client.window()
+    before, fixed = _before(source, stand.position, BudgetWatcher(settings.limits)), client.window()
     watcher = BudgetWatcher(
         settings.limits,
         stand.position,
@@ -118,7 +113,6 @@ def look(
     for event in source.events(stand.position):
         if event.window is not None and event.window > watcher.window and not fixed:
             watcher.capacity = LARGE_WINDOW
-        compacted = event.before or compacted
         guess = _estimate(counted(event))
         guessed += guess
         watcher.see(event, math.ceil(guess * scale) if scale is not None else _count(event.text) if guess else 0)
@@ -130,18 +124,16 @@ def look(
         window=watcher.window,
         size=min(size, source.end.byte) if source.format in IN_LINES else size,
         scale=round(watcher.tokens / guessed, 3) if scale is None and guessed > _ENOUGH else None,
-        compacted=compacted,
-        compacts=_compacts(client, watcher.window, watcher.filled or 0, compacted),
+        compacts=_compacts(client, watcher.window, watcher.filled or 0),
         format=source.format,
         armed=watcher.armed,
     )
 
 
-def _compacts(client: Client, window: int, filled: int, compacted: int) -> int:
+def _compacts(client: Client, window: int, filled: int) -> int:
     """The tokens in a window at which the client will compact it; its size also where more are in it than that."""
-    by_itself = min(window - client.reserve, client.compacts_at() * window // _FULL)
-    point = compacted or by_itself
-    return point if max(filled, min(window // 2, by_itself)) <= point <= window else window
+    point = min(window - client.reserve, client.compacts_at() * window // _FULL)
+    return point if filled <= point else window
 
 
 def factor(scale: float) -> float:
@@ -165,13 +157,10 @@ def _count(text: str) -> int:
     return tokens.count(text)
 
 
-def _before(source: Transcript, at: Position, watcher: BudgetWatcher) -> tuple[BudgetWatcher, int]:
-    """A watcher that has seen the end of what was taken: the window's figure there, which tasks were open. And where a
-    compaction there began by itself, 0 for none.
-    """
-    compacted = 0
+def _before(source: Transcript, at: Position, watcher: BudgetWatcher) -> BudgetWatcher:
+    """A watcher that has seen the end of what was taken: the window's figure there, which tasks were open."""
     if not at.byte or source.format not in IN_LINES:
-        return watcher, compacted
+        return watcher
     for size in _LOOK_BACK:
         start = _line_start(source, max(0, at.byte - size))
         found = BudgetWatcher(watcher.limits)
@@ -179,10 +168,9 @@ def _before(source: Transcript, at: Position, watcher: BudgetWatcher) -> tuple[B
             if event.start.byte >= at.byte:
                 break
             found.see(event, 0)
-            compacted = event.before or compacted
         if found.filled is not None or not start.byte:
             break
-    return found, compacted
+    return found
 
 
 def tokens_after(source: Transcript, time: str, most: int) -> int:
