@@ -21,13 +21,11 @@ from ralf.route import offsets
 from ralf.route.offsets import IngestOffset
 from ralf.storage import locks
 from ralf.text import cleaning
-from ralf.text.frozen import replace
 from ralf.transcripts import lines
 from ralf.transcripts.events import Position
 from ralf.transcripts.reader import Transcript, open_transcript
-from ralf_integrations.client import CLIENTS
 from ralf_integrations.hooks import error_log, session_registry, usage
-from ralf_integrations.hooks.messages import Answer, takes_context
+from ralf_integrations.hooks.messages import Answer, Payload, takes_context
 from ralf_integrations.hooks.session import Session
 from ralf_integrations.hooks.usage import Look
 
@@ -187,22 +185,21 @@ def _take_run(project: Project, route: str, folder: Path, why: str) -> bool:
 
 def _make_due(project: Project, route: str, session: str, client: str, transcript: Path) -> bool:
     """Make the checkpoints that are due by an exact count, and leave the hint for the next look."""
-    settings, made = config.of(project), False
-    source = open_transcript(transcript)
-    known = session_registry.load(project, session)
+    payload, made = Payload(client, "", "tools-used", session, transcript), False
+    source, settings, known = open_transcript(transcript), config.of(project), session_registry.load(project, session)
     while True:
         stand = ingest_offset(project, route, session, source)
-        look = usage.look(source, stand, settings, CLIENTS[client], known=known.window, scale=None)
+        look = usage.look(source, stand, settings, payload.sender, known=known.window, scale=None)
         if not look.due:
             break
         if not _checkpointed(project, route, transcript, look.due, begin=stand.position, run=known.run, restart=True):
             break
         made = True
     with session_registry.alone(project, session, _STATE_PATIENCE):
-        known = session_registry.load(project, session)
-        scale = look.scale or known.scale
-        hint = usage.next_hint(project, session, transcript, look, settings, told=known.told, scale=scale)
-        session_registry.save(project, replace(known, hint=hint, scale=scale))
+        now = Session(payload, project)
+        now.note(scale=look.scale or now.known.scale)
+        now.foretell(usage.foretold(look, settings, told=now.known.told))
+        session_registry.save(project, now.known)
     return made
 
 
@@ -277,7 +274,7 @@ def tools_used(session: Session) -> Answer:
     look = look_at(session)
     if look is None:
         if session.transcript is None:
-            session.foretell(size=0, left=0)
+            session.foretell(usage.Foretold())
         return Answer()
     said = Answer(context=_asked(session, look) if takes_context(session.payload) else "", what="pressure")
     _apply(session, look)
@@ -315,7 +312,7 @@ def look_at(session: Session) -> Look | None:
         return None
     stand, size = ingest_offset(session.project, session.route, payload.session, source), source.size()
     if source.format in usage.IN_LINES and size - stand.position.byte > usage.MOST_READ:
-        session.foretell(size=size, left=usage.SOON)
+        session.foretell(usage.Foretold(size, usage.SOON))
         start(session, "due")
         return None
     look = usage.look(
@@ -332,12 +329,7 @@ def look_at(session: Session) -> Look | None:
 
 def _apply(session: Session, look: Look) -> None:
     """Leave the hint for the next look, and start the checkpoint that is due; it leaves a better hint."""
-    payload, known = session.payload, session.known
-    transcript, settings = payload.transcript, session.settings
-    hint = usage.next_hint(
-        session.project, payload.session, transcript, look, settings, told=known.told, scale=known.scale
-    )
-    session.note(hint=hint)
+    session.foretell(usage.foretold(look, session.settings, told=session.known.told))
     if look.due:
         start(session, "due")
 

@@ -83,7 +83,7 @@ def run(client: str, event: str, data: bytes, say: Callable[[str], object]) -> N
         with suppress(OSError, ValueError):
             if payload.event == "tools-used":  # it looks again after a while only
                 session = Session(payload, project)
-                session.foretell(size=session.log_size, left=_BACK_OFF)
+                session.foretell(usage.Foretold(session.log_size, _BACK_OFF))
                 session_registry.save(project, session.known)
         _say(Answer(), payload, project, say)
     finally:
@@ -127,7 +127,7 @@ def _with_own_log(payload: Payload, project: Project) -> Payload:
 def _answer(payload: Payload, project: Project, say: Callable[[str], object]) -> None:
     session = Session(payload, project)
     if session.settings.hooks == "off":
-        session.foretell(size=0, left=0, off=True)
+        session.foretell(usage.Foretold(off=True))
         session_registry.save(project, session.known)
         return
     if payload.event == "session-start":

@@ -8,10 +8,11 @@ prompt: every other wish to go on is understood by the agent, which is told what
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import cache, partial
 from itertools import islice
 from pathlib import Path
+from re import Match
 from typing import Literal
 
 from ralf import config, routing
@@ -46,7 +47,15 @@ _READ = 20_000  # characters of a prompt
 
 _LOAD = regex(r"(?<![\w-])--load-context(?:([ =]+)[`'\"]?([^\s`'\",;]+))?")
 
-_TOKEN = regex(r"#\d{1,9}|[A-Za-z0-9](?:[A-Za-z0-9_./-]*[A-Za-z0-9])?")
+_UNSPACED = r"\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u3400-\u9fff\uac00-\ud7a3"
+"""Letters of scripts in which a name may stand beside a word, or beside a particle, without a blank."""
+
+_TOKEN = regex(
+    rf"(?<![^\W{_UNSPACED}])(?<![/@\-\\#=.])"
+    r"(?>#\d{1,9}|[A-Za-z0-9](?:[A-Za-z0-9_./-]*[A-Za-z0-9])?)"
+    rf"(?![^\W{_UNSPACED}]|[/@\\(\-])"
+)
+"""A word that is no part of a longer one, of an address or of an option."""
 
 _SHAPE = regex(r"[A-Za-z0-9][-_][A-Za-z0-9]|\d")
 
@@ -59,11 +68,6 @@ _FEW = 20  # characters of a prompt that is no greeting
 _HEAD = 2  # words of a request among which its id stands
 
 _MARKS = " \t\r\n.,:;!?…()[]{}\"'`*_\u2014\u2013\u3002\uff01\uff1f\u061f"
-
-_BEFORE_PATHS, _AFTER_PATHS = frozenset("/@-\\#=."), frozenset("/@\\(-")
-
-_UNSPACED = regex(r"[\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u3400-\u9fff\uac00-\ud7a3]")
-"""Letters of scripts in which a name may stand beside a word, or beside a particle, without a blank."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +88,49 @@ Ids = Callable[[], Mapping[str, Collection[str]]]
 """Tells which routes have each id, in lower case."""
 
 
-def read(prompt: str, routes: Sequence[str], ids: Ids = dict) -> Wish:
-    """What a prompt asks for, given the names of all routes and their ids."""
-    text, names = prompt[:_READ], _Names(routes, ids)
+def read(prompt: str, routes: Iterable[str], ids: Ids = dict) -> Wish:
+    """What a prompt asks for, given the names of all routes and their ids. Case counts only between names that differ
+    in it; a branch names the route that is named after it.
+
+    One that begins with an id and a colon names no other route; a plain word is a name only in backticks, or as whole
+    prompt. Several names are none.
+    """
+    text, ids = prompt[:_READ], cache(ids)
+    named: dict[str, list[str]] = {}
+    for route in routes:
+        named.setdefault(route.casefold(), []).append(route)
+
+    def exact(word: str) -> str:
+        found = named.get(word.casefold()) or (named.get(cleaning.slug(word).casefold(), []) if "/" in word else [])
+        return word if word in found else found[0] if len(found) == 1 else ""
+
+    def meant(word: str) -> Collection[str]:
+        if route := exact(word):
+            return [route]
+        return ids().get(word.casefold(), ()) if _ID.fullmatch(word) else ()
+
     if found := _LOAD.search(text):
         word = (found[2] or "").rstrip(".,;:!?)")
-        route = names.exact(word)
         names_one = bool(_SHAPE.search(word)) or "=" in (found[1] or "")
-        return Wish("load", route, word if not route and names_one else "")
-    if route := _named(text, names):
-        return Wish("named", route)
+        return Wish("load", exact(word), word if names_one and not exact(word) else "")
+    if head := _HEADED.match(text):
+        those = set(meant(head[1]))
+    else:
+        tokens = (one for one in _TOKEN.finditer(text) if not (route := exact(one[0])) or _is_name(route, one))
+        those = {route for token in tokens for route in meant(token[0])}
+    if len(those) == 1:
+        return Wish("named", those.pop())
     return Wish("continue") if prompt.strip(_MARKS).casefold() in GO_ON else Wish()
+
+
+def _is_name(route: str, token: Match[str]) -> bool:
+    """Whether a token of a prompt is the name of a route, and no plain word."""
+    text, begin, end = token.string, token.start(), token.end()
+    return (
+        bool(_SHAPE.search(route))
+        or text[begin - 1 : begin] == text[end : end + 1] == "`"
+        or (text.strip(_MARKS) == token[0])
+    )
 
 
 def is_request(prompt: str) -> bool:
@@ -126,57 +162,6 @@ def ids_of(project: Project) -> dict[str, set[str]]:
         for id_ in known.ids:
             found.setdefault(id_.casefold(), set()).add(known.route)
     return found
-
-
-class _Names:
-    """The names and ids of all routes, to look words up in."""
-
-    def __init__(self, routes: Sequence[str], ids: Ids) -> None:
-        self._all, self._ids = frozenset(routes), ids
-        self._folded: dict[str, list[str]] = {}
-        for route in routes:
-            self._folded.setdefault(route.casefold(), []).append(route)
-
-    def exact(self, word: str) -> str:
-        """The route of this name, or of the branch of this name; case counts only between names that differ in it."""
-        if word in self._all:
-            return word
-        found = self._folded.get(word.casefold(), [])
-        if not found and "/" in word and (slug := cleaning.slug(word)) in self._all:
-            return slug
-        return found[0] if len(found) == 1 else ""
-
-    def of_id(self, word: str) -> Collection[str]:
-        """The routes that have an id."""
-        return self._by_id.get(word.casefold(), ()) if _ID.fullmatch(word) else ()
-
-    @cached_property
-    def _by_id(self) -> Mapping[str, Collection[str]]:
-        return self._ids()
-
-
-def _named(text: str, names: _Names) -> str:
-    """The one route that a prompt names, or has an id of; "" for none, and for several. One that begins with an id and
-    a colon names no other; a plain word is a name only in backticks, or as whole prompt.
-    """
-    found: set[str] = set()
-    if head := _HEADED.match(text):
-        found.update([route] if (route := names.exact(head[1])) else names.of_id(head[1]))
-    else:
-        for token in _TOKEN.finditer(text):
-            before, after = text[max(0, token.start() - 1) : token.start()], text[token.end() : token.end() + 1]
-            if not (route := names.exact(token[0])):
-                found.update(() if _touches(before, after) else names.of_id(token[0]))
-            elif _SHAPE.search(route) or before == after == "`" or text.strip(_MARKS) == token[0]:
-                found.update(() if _touches(before, after) else [route])
-    return found.pop() if len(found) == 1 else ""
-
-
-def _touches(before: str, after: str) -> bool:
-    """Whether what stands between two characters is part of a longer word, an address or an option."""
-    joined = (one for one in (before, after) if one.isalnum() or one == "_")
-    is_joined = any(not _UNSPACED.match(one) for one in joined)
-    return is_joined or before in _BEFORE_PATHS or after in _AFTER_PATHS
 
 
 # ---- the route of a session that has none ----

@@ -127,10 +127,11 @@ class Session:
         """Change what the next hook will know of the session; fields of `KnownSession`."""
         self.__dict__["known"] = replace(self.known, **changes)
 
-    def foretell(self, *, size: int, left: int, off: bool = False) -> None:
-        """Leave the hint that no look is needed before the transcript has so many tokens more; `usage.hint`."""
-        payload = self.payload
-        self.note(hint=usage.hint(self.project, payload.session, payload.transcript, size=size, left=left, off=off))
+    def foretell(self, told: usage.Foretold | None) -> None:
+        """Leave the hint that no look is needed for so long; None: the next hook looks."""
+        payload, scale = self.payload, self.known.scale
+        hint = usage.hint(self.project, payload.session, payload.transcript, scale, told) if told is not None else ""
+        self.note(hint=hint)
 
     def hand(self, said: Answer) -> None:
         """Note what an answer hands the model by this event, so that its arrival can be confirmed (`receipts`)."""

@@ -10,6 +10,7 @@ transcript's identity. It is a cache: losing it costs a look.
 from __future__ import annotations
 
 import math
+import os
 from contextlib import suppress
 from pathlib import Path
 
@@ -240,87 +241,74 @@ SOON = 5_000
 """Tokens until a look sees whether the checkpoint that was started has been made."""
 
 
-def hint(
-    project: Project,
-    session: str,
-    transcript: Path | None,
-    *,
-    size: int,
-    left: int,
-    low: int = 0,
-    mark: int = 0,
-    scale: float = 0.0,
-    counts: bool = False,
-    filled: int = 0,
-    window: int = 0,
-    off: bool = False,
-) -> str:
-    """Foretell that a session needs no look: by so many tokens, `instant` lets its transcript grow, counts what is new
-    and goes on from there, as long as the configuration, the chosen route, the inbox and the transcript are these.
+class Foretold(NamedTuple):
+    """What foretells that a session needs no look: by so many tokens, `instant` lets its transcript grow, counts what
+    is new and goes on from there.
 
     size    bytes of the transcript at this look
     left    tokens that may follow before anything falls due
     low     tokens in the client's window below which it has been emptied: marks count again
     mark    tokens in it at which the next mark is reached, 0 for none
-    scale   tokens for each estimated one in this session's texts, 0.0 where nobody has counted any
     counts  whether `instant` can count what is new; if not, a look does
     filled  tokens in the client's window, 0 where unknown or where no mark is near enough to matter
     window  size of the client's window
     off     hooks do nothing in this project
     """
-    inode = 0
-    if transcript is not None:
-        with suppress(OSError):
-            inode = transcript.stat().st_ino
-    slug = cleaning.slug(session)
-    figures = (
-        _changed(project.config_file),
-        _changed(project.cache / "chosen" / slug),
-        inbox_size(project, session),
-        *(inode, size, low, mark),
-        *(math.ceil(1000 * factor(scale)), left, int(counts), filled, window),
-    )
-    return " ".join(("off" if off else "on", VERSION, *map(str, figures)))
+
+    size: int = 0
+    left: int = 0
+    low: int = 0
+    mark: int = 0
+    counts: bool = False
+    filled: int = 0
+    window: int = 0
+    off: bool = False
 
 
-def inbox_size(project: Project, session: str) -> int:
-    """Returns the bytes of the file that notices to a session wait in, 0 where there is none."""
-    with suppress(OSError, RalfError):  # a store that cannot be opened: whoever needs it says so
-        files = project.store.files
-        return files.path(f"inbox/{cleaning.slug(session)}").stat().st_size if files is not None else 0
-    return 0
+def foretold(look: Look, settings: Config, *, told: int) -> Foretold | None:
+    """What follows from a look at a session, None where the next hook has to look.
 
-
-def _changed(path: Path) -> int:
-    """Returns when a file was changed last, in nanoseconds; 0 where there is none."""
-    with suppress(OSError):
-        return path.stat().st_mtime_ns
-    return 0
-
-
-def next_hint(
-    project: Project, session: str, transcript: Path | None, look: Look, settings: Config, *, told: int, scale: float
-) -> str:
-    """The hint that follows from a look at the session, "" where the next hook has to look.
-
-    told   percent of the window at which its agent was asked to hand over, 0 where it was not
-    scale  as for `hint`
+    told  percent of the window at which its agent was asked to hand over, 0 where it was not
     """
     if not told and is_full(settings, look):  # seen first where nobody can ask the agent: the next hook does
-        return ""
+        return None
     checkpoint, hand_over = -(-settings.pressure * look.window // _FULL), hand_over_mark(settings, look)
     marks = [(mark, armed) for mark, armed in ((checkpoint, look.armed), (hand_over, not told)) if mark]
     mark = min((mark for mark, armed in marks if armed), default=0)
-    return hint(
-        project,
-        session,
-        transcript,
+    return Foretold(
         size=look.size,
         left=SOON if look.due else look.left,
         low=max((_rearmed(mark, look) for mark, armed in marks if not armed), default=0),
         mark=mark,
-        scale=scale,
         counts=not look.due and look.format in _FORETOLD,
         filled=(look.filled or 0) if 0 < mark <= look.compacts else 0,
         window=look.window,
     )
+
+
+def hint(project: Project, session: str, transcript: Path | None, scale: float, told: Foretold) -> str:
+    """The words for `instant`; scale: tokens for each estimated one in this session's texts, 0.0 where unknown."""
+    figures = (
+        _stat(project.config_file).st_mtime_ns,
+        _stat(project.cache / "chosen" / cleaning.slug(session)).st_mtime_ns,
+        inbox_size(project, session),
+        *(_stat(transcript).st_ino, told.size, told.low, told.mark),
+        *(math.ceil(1000 * factor(scale)), told.left, int(told.counts), told.filled, told.window),
+    )
+    return " ".join(("off" if told.off else "on", VERSION, *map(str, figures)))
+
+
+def inbox_size(project: Project, session: str) -> int:
+    """Returns the bytes of the file that notices to a session wait in, 0 where there is none."""
+    with suppress(RalfError):  # a store that cannot be opened: whoever needs it says so
+        files = project.store.files
+        return _stat(files.path(f"inbox/{cleaning.slug(session)}") if files is not None else None).st_size
+    return 0
+
+
+def _stat(path: Path | None) -> os.stat_result:
+    """What the system says of a file; zeros where there is none."""
+    with suppress(OSError):
+        if path is not None:
+            return path.stat()
+    return os.stat_result((0,) * 19)
