@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from pathlib import Path
 
@@ -83,14 +82,6 @@ def test_a_session_that_works_though_no_prompt_makes_a_name_gets_a_route_of_its_
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("words", ["continue", "Go on.", "weiter", "继续", "продолжай"])
-def test_a_prompt_that_says_nothing_but_to_go_on_continues_the_only_interrupted_work(project: Path, words: str) -> None:
-    killed(project)
-    assert GOAL in handingkit.prompt("new", project, words)
-    assert route_of(project, "new") == ROUTE
-
-
-@pytest.mark.ci
 @pytest.mark.parametrize("why", ["two", "old", "ended", "closed", "done", "other worktree"])
 def test_go_on_is_the_agents_to_understand_where_it_is_not_plain_what_was_interrupted(project: Path, why: str) -> None:
     fields = {"old": {"seen": time.time() - 90_000}, "ended": {"ended": True}, "other worktree": {"worktree": "/srv/x"}}
@@ -113,23 +104,6 @@ def test_go_on_is_the_agents_to_understand_where_it_is_not_plain_what_was_interr
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize(
-    "words", ["Please carry on with the tide table", "mach bitte weiter", "weiter, aber Port 8081"]
-)
-def test_a_wish_to_go_on_in_other_words_brings_no_brief_and_reading_the_route_makes_it_the_sessions(
-    project: Path, words: str
-) -> None:
-    killed(project)
-    assert ROUTE in handingkit.start("new", project)
-    assert handingkit.prompt("new", project, words) == ""
-    look = ("bash", (f"ralf show {ROUTE} --brief", "# Context", False))
-    handingkit.log(handingkit.kept(project, "new"), "new", ("user", words), ("bash", ("ls src", "", False)), look)
-    assert reading.move_by_reading(Project(project), "new", ROUTE)
-    assert route_of(project, "new") == ROUTE
-    assert not reading.move_by_reading(Project(project), "new", "other-work")
-
-
-@pytest.mark.ci
 @pytest.mark.parametrize("did", ["edit", "command", "agent", "checkpoint", "chosen", "named"])
 def test_reading_moves_no_session_that_has_worked_or_whose_route_somebody_named(project: Path, did: str) -> None:
     ralf.record_decision("other-work", "Mend the pier first", root=project)
@@ -146,25 +120,7 @@ def test_reading_moves_no_session_that_has_worked_or_whose_route_somebody_named(
     assert route_of(project, "new") == route
 
 
-def test_a_file_that_is_not_the_persons_is_not_gone_on_with_until_they_accept_it(tmp_path: Path) -> None:
-    from ralf.maintenance import trust
-
-    path = storekit.route_file(tmp_path, "api-refactoring")
-    path.parent.mkdir(parents=True)
-    path.write_text(storekit.V100, encoding="utf-8")
-    os.utime(path, (1e9, 1e9))
-    handingkit.project(tmp_path)
-    assert handingkit.start("new", tmp_path) == handingkit.prompt("new", tmp_path, "continue") == ""
-    trust.accept_route(Project(tmp_path), "api-refactoring")
-    assert "api-refactoring" in handingkit.start("newer", tmp_path)
-    assert "Use FastAPI over Flask" in handingkit.prompt("newer", tmp_path, "continue with api-refactoring")
-
-
 # ---- never by likeness ----
-
-
-FORMS = ("Continue with {}", "{}")
-IDS = ("TASK-041", "TASK-042", "PROJ-7", "PROJ-8", "issue #41", "issue #42")
 
 
 def died(root: Path, session: str, prompt: str, file: str, seen: float) -> str:
@@ -172,34 +128,6 @@ def died(root: Path, session: str, prompt: str, file: str, seen: float) -> str:
     lived(root, session, prompt, ("edit", f"/srv/tide/src/{file}"))
     handingkit.remembered(root, session, seen=time.time() - 60 + seen)
     return route_of(root, session)
-
-
-@pytest.fixture(scope="module")
-def killed_tasks(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project in which a session of each of `IDS` was killed behind a checkpoint; their logs are deleted."""
-    root = tmp_path_factory.mktemp("tasks")
-    handingkit.project(root)
-    for number, one in enumerate(IDS, start=1):
-        route = died(root, one, f"{one}: Store the levels in SQLite.", f"part_{number}.py", float(number))
-        ralf.checkpoint(route, handingkit.kept(root, one), root=root)
-        handingkit.kept(root, one).unlink()
-    return root
-
-
-@pytest.fixture
-def tasks(killed_tasks: Path, tmp_path: Path) -> Path:
-    storekit.copied(killed_tasks, tmp_path / "tasks")
-    return tmp_path / "tasks"
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("one", IDS)
-def test_a_task_that_is_named_by_its_id_is_gone_on_with_and_no_other(tasks: Path, form: str, one: str) -> None:
-    text = handingkit.prompt("new", tasks, form.format(one))
-    named = [number for number in range(1, len(IDS) + 1) if f"src/part_{number}.py" in text]
-    assert named == [IDS.index(one) + 1]
-    assert route_of(tasks, "new") == route_of(tasks, one)
 
 
 @pytest.mark.ci

@@ -133,22 +133,6 @@ def test_a_remembered_transcript_that_is_another_file_is_not_read(project: Path,
     assert "WORDS-OF-ANOTHER" not in storekit.route_file(project, ROUTE).read_text() + text
 
 
-@pytest.mark.ci
-@pytest.mark.usefixtures("on_route")
-@pytest.mark.parametrize("live", [1, 2, 20])
-def test_beside_live_sessions_a_session_gets_its_own_route_and_no_word_of_theirs(project: Path, live: int) -> None:
-    with handingkit.process() as (pid, born):
-        for number in range(live):
-            route = f"live-route-{number}"
-            ralf.record_decision(route, f"WORD-OF-{route} is decided", root=project)
-            fields = {"route": route, "worktree": str(project), "pid": pid, "born": born, "seen": 9e9 + number}
-            handingkit.remembered(project, f"live-{number}", **fields)
-        text = whole(handingkit.start("new", project))
-    assert GOAL in text
-    assert "WORD-OF" not in text
-    assert "live-route" not in text
-
-
 @pytest.mark.usefixtures("on_route")
 @pytest.mark.parametrize(
     "content",

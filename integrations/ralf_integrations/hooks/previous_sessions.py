@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -39,7 +39,6 @@ SECONDS = 2.0
 
 _PATIENCE = 8.0  # seconds that it waits for that at the most, where the machine has more to do
 _LEAST = 0.5  # seconds without which none is begun
-_MOST_TRIED = 3  # of sessions that may have left nothing
 _MOST_TOLD = 4  # routes that are offered in words
 _A_DAY = 86_400
 _LONGEST_WORDS = 80  # characters of the last words of unfinished work
@@ -104,10 +103,8 @@ class Unfinished(NamedTuple):
 
     @property
     def ended(self) -> str:
-        """How and when its session ended, in words; for a file that no session wrote, when that was written."""
-        one = self.session
-        how = "written" if not one.session else "ended" if one.ended else "was interrupted"
-        return f"{how} {age(one.seen)}"
+        """How and when its session ended, in words."""
+        return f"{'ended' if self.session.ended else 'was interrupted'} {age(self.session.seen)}"
 
     @property
     def last_words(self) -> str:
@@ -169,8 +166,6 @@ def about(found: Sequence[Unfinished]) -> list[str]:
 
 def last_session_text(found: KnownSession) -> str:
     """A session that is over, and what its route went on from, in words."""
-    if not found.session:
-        return f"Its file was written {age(found.seen)}."
     before = [route for route in (*found.routes, *found.briefed) if route != found.route]
     origin = f" It went on from {before[-1]}: `ralf show {before[-1]} --brief`." if before else ""
     return f"Its last session {Unfinished(found, None).ended}.{origin}"
@@ -196,10 +191,8 @@ def _left_here(session: Session) -> list[KnownSession]:
         if one.transcript or routing.known(session.project, one.route) is not None:
             by_route.setdefault(one.route, one)
     busy = {one.route for one in everyone if session_registry.is_live(one)}
-    known_routes = {one.route for one in everyone} | by_route.keys()
-    found = [*by_route.values(), *_files_here(session, here, known_routes)]
-    found.sort(key=lambda one: (one.ended, -one.seen))
-    return [one for one in found if one.route not in busy]
+    found = [one for one in by_route.values() if one.route not in busy]
+    return sorted(found, key=lambda one: (one.ended, -one.seen))
 
 
 def _with_route(project: Project, known: KnownSession) -> KnownSession | None:
@@ -209,27 +202,6 @@ def _with_route(project: Project, known: KnownSession) -> KnownSession | None:
         known = replace(known, route=route, unnamed=False)
         session_registry.save(project, known)
     return known if route else None
-
-
-def _files_here(session: Session, here: Path, known: Container[str]) -> list[KnownSession]:
-    """Routes on which no session has worked, but whose file says that work is under way: the person wrote it here, or
-    has accepted it. Only for the worktree in which the files lie.
-    """
-    if here != _place(session, str(session.project.folder)):
-        return []
-    files: dict[str, float] = {}
-    for route in routing.names_of(session.project):
-        if route not in known:
-            with suppress(OSError):
-                files[route] = session.project.route_file(route).stat().st_mtime
-    found = []
-    for route in sorted(files, key=lambda route: -files[route])[:_MOST_TRIED]:
-        with suppress(RalfError, OSError):
-            context = context_of(session.project, route)
-            is_open = context is not None and context.active_work.work_status == "in_progress"
-            if is_open and context is not None and not any(entry.session for entry in context.checkpoint_history):
-                found.append(KnownSession("", route=route, worktree=session.worktree, seen=files[route]))
-    return found
 
 
 def _place(session: Session, folder: str) -> Path:
