@@ -115,12 +115,13 @@ def codex_record(text: str) -> str:
 def test_a_receipt_says_whether_the_very_bytes_are_in_the_log(project: Path, client: str) -> None:
     log = handingkit.kept(project, "r-1")
     text = handingkit.start("r-1", project, client=client, transcript=log)
+    known = session_registry.load(Project(project), "r-1")
     assert text
-    assert [found for _, found in receipts.check(Project(project), "r-1")] == [None]  # there is no log yet
+    assert [one.arrived for one in receipts.arrivals(known)] == [None]  # there is no log yet
     record = claude_record("r-1", text) if client == "claude-code" else codex_record(text)
     log.write_text(record.replace("Gauge", "x").replace("harbour", "harbor"))
-    assert [found for _, found in receipts.check(Project(project), "r-1")] == [False]
+    assert [one.arrived for one in receipts.arrivals(known)] == [False]
     with log.open("a") as file:
         file.write('{"torn": "hook_additional_context\n' + record + "[[\n")
-    ((handed, found),) = receipts.check(Project(project), "r-1")
-    assert (handed.what, handed.event, found) == ("brief", "SessionStart", True)
+    (found,) = receipts.arrivals(known)
+    assert (found.handed.what, found.handed.event, found.arrived) == ("brief", "SessionStart", True)

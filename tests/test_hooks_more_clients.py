@@ -15,7 +15,7 @@ import ralf
 import storekit
 from hookkit import Rig
 from ralf_integrations.health import look as health
-from ralf_integrations.hooks import receipts
+from ralf_integrations.hooks import receipts, session_registry
 
 CHOICE = "Use SQLite instead of Postgres, because one file needs no server."
 START = {"gemini": "SessionStart", "opencode": "session.created"}
@@ -68,13 +68,14 @@ def test_what_was_handed_over_is_found_in_the_log(home: Path, client: str) -> No
     ralf.record_decision("tides", "Use SQLite <3 & one file", root=made.root)
     handed = made.hook(START[client], source="startup").context
     assert "SQLite <3 & one file" in handed
-    assert [arrived for _, arrived in receipts.check(made.project, made.session)] == [None]  # there is no log yet
+    known = session_registry.load(made.project, made.session)
+    assert [one.arrived for one in receipts.arrivals(known)] == [None]  # there is no log yet
     if client == "gemini":
         escaped = html.escape(handed, quote=False).replace("&amp;", "&")
         g.write(made.transcript, g.asked(f"<hook_context>{escaped}</hook_context>\n\ngo on"))
     else:
         o.write(made.transcript, o.ASKED, {**o.ASKED, "synthetic": True, "text": handed}, directory=str(made.root))
-    assert [arrived for _, arrived in receipts.check(made.project, made.session)] == [True]
+    assert [one.arrived for one in receipts.arrivals(known)] == [True]
 
 
 @pytest.mark.ci

@@ -115,12 +115,8 @@ def _calls(project: Project) -> Iterator[Check]:
 
 def _receipts(project: Project) -> Iterator[Check]:
     """Whether what hooks have handed over is in the model's input, by the log of the newest sessions."""
-    sessions = [
-        one
-        for one in sorted(session_registry.all_sessions(project), key=lambda one: one.seen)[-_SESSIONS:]
-        if one.handed
-    ]
-    found = [(one, handed, arrived) for one in sessions for handed, arrived in receipts.check(project, one.session)]
+    sessions = sorted(session_registry.all_sessions(project), key=lambda one: one.seen)[-_SESSIONS:]
+    found = [(one, text.handed, text.arrived) for one in sessions for text in receipts.arrivals(one)]
     if not found:
         return
     lost = [(one, handed) for one, handed, arrived in found if arrived is False]

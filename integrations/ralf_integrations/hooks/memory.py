@@ -77,27 +77,22 @@ def learn(project: Project, route: str, session: str, ended: Sequence[Path] = ()
     """
     from ralf.memory import harvest, writing
 
-    name = session_registry.load(project, session).memory or DEFAULT_AGENT
+    known = session_registry.load(project, session)
+    name = known.memory or DEFAULT_AGENT
     harvest.take_in(project, route, agent=name)
     offered = writing.load(project, name).offers if ended else ()
     if offered:  # the client shows nothing at the end itself
         what = f"ralf memory show; to take one in: ralf memory accept {offered[0].id}"
         line = f"{len(offered)} offered to the memory: {what}"
         error_log.leave(project, config.typed(line, project.command))
-    labels, at = _arrived(project, session) if ended else ([], 0)
+    if not ended or not any(one.labels for one in known.handed):
+        return
+    there = [one.handed for one in receipts.arrivals(known) if one.arrived and one.handed.labels]
+    labels = list(dict.fromkeys(label for one in there for label in one.labels))
     for transcript in ended if labels else ():
-        source = open_transcript(transcript)
-        after = _lines_before(transcript, at)
-        harvest.judge(project, route, agent=name, session=source.session, labels=labels, after=after)
-
-
-def _arrived(project: Project, session: str) -> tuple[list[str], int]:
-    """The items whose arrival the client's log confirms, and the byte of that log where the first was handed over."""
-    if not any(one.labels for one in session_registry.load(project, session).handed):
-        return [], 0
-    found = [one for one, there in receipts.check(project, session) if one.labels and there]
-    labels = dict.fromkeys(label for one in found for label in one.labels)
-    return list(labels), min((one.at for one in found), default=0)
+        after = _lines_before(transcript, min(one.at for one in there))
+        logged = open_transcript(transcript).session
+        harvest.judge(project, route, agent=name, session=logged, labels=labels, after=after)
 
 
 def _lines_before(transcript: Path, byte: int) -> int:

@@ -7,13 +7,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ralf.errors import RalfError
-from ralf.project import Project
 from ralf.text.digests import sha256
 from ralf.text.frozen import dataclass
 from ralf.transcripts.events import Position, time_of
 from ralf.transcripts.gemini import injected
 from ralf.transcripts.lines import open_regular, read_lines
-from ralf_integrations.hooks import session_registry
 from ralf_integrations.hooks.session_registry import Handed, KnownSession
 
 MOST_READ = 64 << 20
@@ -37,11 +35,6 @@ class Arrival:
     arrived: bool | None
     time: str = ""
     text: str = ""
-
-
-def check(project: Project, session: str) -> list[tuple[Handed, bool | None]]:
-    """What a session was handed, oldest first, each with whether it has arrived (`Arrival`)."""
-    return [(one.handed, one.arrived) for one in arrivals(session_registry.load(project, session))]
 
 
 def arrivals(found: KnownSession) -> list[Arrival]:

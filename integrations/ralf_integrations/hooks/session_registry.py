@@ -19,14 +19,14 @@ from ralf.route import offsets
 from ralf.storage import durable, locks
 from ralf.storage.files import content_of
 from ralf.text import cleaning, digests
-from ralf.text.frozen import dataclass, fields, is_frozen, replace
+from ralf.text.frozen import dataclass, fields, replace
 from ralf.transcripts.reader import is_own_log
 from ralf_integrations.client import Client
 
 _MOST_HANDED = 32
 _UNTOLD = 3_600  # seconds
 _DAYS = 90  # after which a session is forgotten: its client has long deleted the transcript
-_END_OF_TIME = 2**36  # seconds since 1970 that a date can still tell
+_END_OF_TIME = 2**36  # seconds since 1970 that a date can still tell, and more bytes than any log has
 HINT_WIDTH = 240
 """Characters of the hint at the head of the file: `instant` writes it forward in its place."""
 
@@ -183,7 +183,7 @@ def save(project: Project, known: KnownSession) -> None:
     with suppress(OSError):
         path = path_of(project, known.session)
         project.make_room(path, prepare=True)
-        tree = {"hint": known.hint.ljust(HINT_WIDTH)} | _tree(known)
+        tree = {"hint": known.hint.ljust(HINT_WIDTH)} | _tree(known) | {"handed": [*map(_tree, known.handed)]}
         durable.write(path, json.dumps(tree).encode(), is_synced=False)
 
 
@@ -216,6 +216,10 @@ def alone(project: Project, session: str, seconds: float) -> Iterator[None]:
         yield
 
 
+def _tree(value: Handed | KnownSession) -> dict[str, Any]:
+    return {one.name: getattr(value, one.name) for one in fields(value) if one.name != "hint"}
+
+
 def path_of(project: Project, session: str) -> Path:
     """Returns the file of a session."""
     return folder(project) / f"{cleaning.slug(session)}.json"
@@ -233,21 +237,13 @@ def _time(path: Path) -> float:
     return 0.0
 
 
-def _tree(value: Any) -> Any:
-    """A value as JSON has it."""
-    if is_frozen(value):
-        return {one.name: _tree(getattr(value, one.name)) for one in fields(value) if one.name != "hint"}
-    return list(map(_tree, value)) if isinstance(value, tuple) else value
-
-
 def _read(path: Path) -> KnownSession | None:
-    """What a file says; None where it cannot be read, or makes no sense."""
+    """What a file says; None where it cannot be read."""
     try:
-        found = _made(KnownSession, json.loads(content_of(path)), KnownSession(""))
-        if any(b"\0" in os.fsencode(one) for one in (found.transcript, found.worktree)):
-            return None
-        if not 0 <= found.seen < _END_OF_TIME or len(found.begins) != len(KnownSession("").begins):
-            return None
+        tree = json.loads(content_of(path))
+        handed = tuple(_made(Handed(), one) for one in tree.pop("handed", ()))
+        found = _made(KnownSession(""), tree)
+        found = replace(found, handed=handed, hint=found.hint.rstrip())
         return found if is_own_log(found.transcript) else replace(found, transcript="")
     except (OSError, ValueError, TypeError, LookupError, RecursionError, AttributeError):
         return None
@@ -256,24 +252,17 @@ def _read(path: Path) -> KnownSession | None:
 _Made = TypeVar("_Made", Handed, KnownSession)
 
 
-def _made(kind: type[_Made], tree: Mapping[str, Any], empty: _Made) -> _Made:
-    """The fields that a tree has of those that there are; TypeError for one of another type, and a negative number."""
-    values: dict[str, Any] = {}
-    for name in (field.name for field in fields(kind) if field.name in tree):
-        value, usual = tree[name], getattr(empty, name)
-        if name == "handed":
-            values[name] = tuple(_made(Handed, one, Handed()) for one in value)
-        elif isinstance(usual, tuple):
-            values[name] = tuple(_checked(one, usual[0] if usual else "", name) for one in value)
-        else:
-            values[name] = _checked(value, usual, name)
-    return kind(**values)
-
-
-def _checked(value: object, usual: object, name: str) -> object:
-    if type(value) is not type(usual) or (type(value) is int and value < 0):
-        raise TypeError(name)
-    return value.rstrip() if name == "hint" and isinstance(value, str) else value
+def _made(usual: _Made, tree: Mapping[str, Any]) -> _Made:
+    """A value with the fields that a tree has of it; TypeError for one of another type, or out of all bounds."""
+    values = {one.name: tree[one.name] for one in fields(usual) if one.name in tree}
+    for name, value in values.items():
+        kind = int if name == "begins" else str
+        if isinstance(value, list) and all(isinstance(one, kind) for one in value):
+            values[name] = value = tuple(value)
+        is_number = isinstance(value, int | float)
+        if type(value) is not type(getattr(usual, name)) or (is_number and not 0 <= value < _END_OF_TIME):
+            raise TypeError(name)
+    return replace(usual, **values)
 
 
 # ---- the process of a client: a number alone may be another process's by now ----
