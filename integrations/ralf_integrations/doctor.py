@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import suppress
 
 from ralf import config, extensions
+from ralf.config.local_config import local_config_of
 from ralf.errors import RalfError
 from ralf.maintenance.verify import unwritable, verify
 from ralf.project import Project
@@ -17,7 +20,6 @@ from ralf.storage import files
 from ralf.storage.files import content_of
 from ralf.tasks.store import Tasks
 from ralf.text.cleaning import clean
-from ralf_integrations import monitoring
 from ralf_integrations.blackbox5 import installing
 from ralf_integrations.clients import condition
 from ralf_integrations.clients.condition import Check
@@ -38,18 +40,8 @@ _SESSIONS = 5  # whose receipts are looked at
 
 def examine(project: Project) -> Iterator[Check]:
     """Look at everything; nothing is changed. What goes wrong in a look is itself told."""
-    first = (_writing, _project, _system, _file_system, _secrets, _extensions)
-    for look in (
-        *first,
-        monitoring.checks,
-        condition.checks,
-        installing.checks,
-        _calls,
-        _receipts,
-        _complaints,
-        _tasks,
-        _store,
-    ):
+    first = (_writing, _project, _system, _file_system, _secrets, _extensions, _servers)
+    for look in (*first, condition.checks, installing.checks, _calls, _receipts, _complaints, _tasks, _store):
         try:
             yield from look(project)
         except (RalfError, OSError) as error:
@@ -79,6 +71,43 @@ def _system(_: Project) -> Iterator[Check]:
 def _file_system(project: Project) -> Iterator[Check]:
     files.check(project.folder)
     yield Check("file system", "ok", "locks and renames can be trusted")
+
+
+def _servers(project: Project) -> Iterator[Check]:
+    """Whether the NATS servers of the project can be reached, and write before they acknowledge: only their monitoring
+    ports tell the latter.
+    """
+    settings = local_config_of(project)
+    if settings.store != "nats":
+        return
+    routes = len(list(project.store.streams("routes/")))
+    yield Check("store", "ok", f"NATS servers answer; routes that they keep: {routes}")
+    for url in settings.nats_monitoring:
+        yield _syncing(url)
+    if not settings.nats_monitoring:
+        what = "whether the servers write before they acknowledge is not known; if not, a power failure loses records"
+        hint = 'nats_monitoring: ["http://127.0.0.1:8222"] in config.local.yaml'
+        yield Check("store", "warning", what, hint)
+
+
+def _syncing(url: str) -> Check:
+    """Whether a server writes before it acknowledges."""
+    if "@" in url:
+        what = "nats_monitoring: one of them holds a user or a password: a monitoring port asks for none"
+        return Check("store", "problem", what, 'nats_monitoring: ["http://127.0.0.1:8222"]')
+    if not url.startswith(("http://", "https://")):
+        return Check("store", "problem", f"{url}: is not the address of a monitoring port", "http://127.0.0.1:8222")
+    try:
+        with urllib.request.urlopen(f"{url.rstrip('/')}/jsz", timeout=5) as answer:  # noqa: S310  # see above
+            found = json.loads(answer.read(1 << 20))["config"]
+        is_always, interval = found.get("sync_always") is True, int(found.get("sync_interval", 0))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        hint = "http: 8222 in the server's configuration"
+        return Check("store", "warning", f"{url}: the monitoring port tells nothing: {type(error).__name__}", hint)
+    if is_always:
+        return Check("store", "ok", f"{url}: writes before it acknowledges")
+    what = f"acknowledges first and writes later: a power failure loses up to {interval / 1e9:.0f} seconds of records"
+    return Check("store", "warning", f"{url}: {what}", "sync_interval: always in the server's configuration")
 
 
 def _writing(project: Project) -> Iterator[Check]:

@@ -130,20 +130,9 @@ def _commands(found: Sequence[Ours]) -> list[Ours]:
 def _command(client: Client, path: Path, one: Ours, again: str) -> Check:
     """Whether the command in the settings is there, is of this version, and answers."""
     shared = one.words[0] == "ralf"
-    if shared and shutil.which("ralf") is None:
-        return Check(
-            client.name,
-            "problem",
-            f"{path}: calls `ralf`, which is not on the PATH",
-            _INSTALL,
-        )
-    if shared and not _found_absolutely():
-        return Check(
-            client.name, "problem", f"{path}: calls `ralf`, and the PATH finds it in a relative folder", "mend it"
-        )
-    if shared and not interpreter.is_ralf(program := str(shutil.which("ralf"))):
-        what = f"{path}: calls `ralf`, and that of the PATH is not known as this command: {program}: not tried"
-        return Check(client.name, "problem", what, _INSTALL)
+    _, problem, hint = _ralf()
+    if shared and problem:
+        return Check(client.name, "problem", f"{path}: calls `ralf`: {problem}", hint)
     if one.words != client.command(one.event, shared=shared):
         python, folder = Path(one.words[0]), Path(one.words[-3])
         gone = next((place for place in (python, folder) if not place.exists()), None)
@@ -166,30 +155,28 @@ def _events(client: Client) -> tuple[str, str]:
 # ---- programs ----
 
 
-def _found_absolutely() -> bool:
-    """Whether the `ralf` of the PATH does not depend on where one stands: else a repository could bring it."""
-    found = shutil.which("ralf")
-    return found is not None and Path(found).is_absolute()
+def _ralf() -> tuple[str, str, str]:
+    """The `ralf` of the PATH, why it is not to be run (a repository could have brought it, or it is not ours), and what
+    to type then.
+    """
+    found = shutil.which("ralf") or ""
+    if not found:
+        what = "`ralf` is not on the PATH: agents cannot type it, and neither the plugin nor shared settings work"
+        return "", what, _INSTALL
+    if not Path(found).is_absolute():
+        return found, f"`ralf` is found in a relative folder of the PATH: {found}", "mend the PATH"
+    if interpreter.is_launcher(found):
+        what = f"`ralf` is the loop's launcher, another program: {found}"
+        return found, what, "ralf init without --shared names this one by its path"
+    what = "" if interpreter.is_ralf(found) else f"`ralf` of the PATH is not known as this command: {found}: not run"
+    return found, what, _INSTALL
 
 
 def _on_the_path(*, needed: bool) -> Iterator[Check]:
-    found = shutil.which("ralf")
-    if found is not None and interpreter.is_launcher(found):
-        if needed:
-            what = f"`ralf` is the loop's launcher, another program: {found}; shared settings call it"
-            yield Check("command", "problem", what, "ralf init without --shared names this one by its path")
-        return
-    if found is None:
-        if not needed:
-            what = "`ralf` is not on the PATH: agents cannot type it, and neither the plugin nor shared settings work"
-            yield Check("command", "warning", what, _INSTALL)
-        return
-    if not _found_absolutely():
-        yield Check("command", "problem", f"`ralf` is found in a relative folder of the PATH: {found}", "mend the PATH")
-        return
-    if not interpreter.is_ralf(found):
-        what = f"`ralf` of the PATH is not known as this command: {found}: not run"
-        yield Check("command", "problem" if needed else "warning", what, _INSTALL)
+    found, problem, hint = _ralf()
+    if problem:
+        if needed or not (found and interpreter.is_launcher(found)):
+            yield Check("command", "problem" if needed else "warning", problem, hint)
         return
     said = _said([found, "--version"])
     version = said.rpartition(" ")[2]

@@ -242,7 +242,7 @@ def _read(path: Path) -> KnownSession | None:
     try:
         tree = json.loads(content_of(path))
         handed = tuple(_made(Handed(), one) for one in tree.pop("handed", ()))
-        found = _made(KnownSession(""), tree)
+        found = _made(KnownSession(""), tree | {"session": tree["session"]})
         found = replace(found, handed=handed, hint=found.hint.rstrip())
         return found if is_own_log(found.transcript) else replace(found, transcript="")
     except (OSError, ValueError, TypeError, LookupError, RecursionError, AttributeError):
