@@ -14,7 +14,7 @@ import storekit
 from handingkit import GOAL, ROUTE
 from ralf import routing
 from ralf.project import Project
-from ralf_integrations.hooks import checkpoints, reading, session_registry
+from ralf_integrations.hooks import checkpoints, prompt_intent, session_registry
 
 made, home = handingkit.made, handingkit.home
 
@@ -116,7 +116,7 @@ def test_reading_moves_no_session_that_has_worked_or_whose_route_somebody_named(
     elif did == "chosen":
         routing.use(Project(project), "mine", session="new")
     route = route_of(project, "new")
-    assert not reading.move_by_reading(Project(project), "new", ROUTE)
+    assert not prompt_intent.move_by_reading(Project(project), "new", ROUTE)
     assert route_of(project, "new") == route
 
 

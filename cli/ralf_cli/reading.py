@@ -119,14 +119,16 @@ def _context(route: str, at: str | None) -> RouteContext:
         from ralf.route.history import context_at
 
         return context_at(route, at, root=root())
-    from ralf_integrations.hooks import reading
+    from ralf_integrations.hooks import prompt_intent
     from ralf_integrations.stores import choosing
 
     context = ralf.get_context(route, root=root())
     context = replace(context, command=with_root(context.command))
     choosing.place_file(root(), context.route)
     session = environment.session()
-    if session and reading.move_by_reading(project(), session, context.route):  # who reads before work goes on with it
+    if session and prompt_intent.move_by_reading(
+        project(), session, context.route
+    ):  # who reads before work goes on with it
         say(f"{context.route} is the route of this session now")
     return context
 

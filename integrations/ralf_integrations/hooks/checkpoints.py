@@ -136,9 +136,7 @@ def make(arguments: Sequence[str]) -> bool:
     project, transcripts = projects.find(root), [Path(one) for one in named]
     try:
         if why in _OF_MEMORY:
-            from ralf_integrations.hooks import memory
-
-            memory.learn(project, route, session, transcripts if why == _JUDGE else ())
+            _learn(project, route, session, transcripts if why == _JUDGE else ())
         else:
             made = [work(project, route, session, client, transcript, why) for transcript in transcripts]
             if config.of(project).memory == "on" and (any(made) or why in _ENDS):
@@ -209,6 +207,47 @@ def _is_taken(project: Project, session: str) -> bool:
             return False
     except Busy:
         return True
+
+
+def _learn(project: Project, route: str, session: str, ended: Sequence[Path] = ()) -> None:
+    """Take in what a route's checkpoints hold; of a session that is over also what came of what it was handed.
+
+    session  as the client's hooks tell it
+    ended    its transcripts where it is over
+
+    What came of what the session was handed is judged by what its client's log confirms to have arrived.
+    Errors: `ralf.memory.writing.record`.
+    """
+    from ralf.memory import harvest, writing
+    from ralf.memory.model import DEFAULT_AGENT
+    from ralf_integrations.hooks import receipts
+
+    known = session_registry.load(project, session)
+    name = known.memory or DEFAULT_AGENT
+    harvest.take_in(project, route, agent=name)
+    offered = writing.load(project, name).offers if ended else ()
+    if offered:  # the client shows nothing at the end itself
+        what = f"ralf memory show; to take one in: ralf memory accept {offered[0].id}"
+        line = f"{len(offered)} offered to the memory: {what}"
+        error_log.leave(project, config.typed(line, project.command))
+    if not ended or not any(one.labels for one in known.handed):
+        return
+    there = [one.handed for one in receipts.arrivals(known) if one.arrived and one.handed.labels]
+    labels = list(dict.fromkeys(label for one in there for label in one.labels))
+    for transcript in ended if labels else ():
+        after = _lines_before(transcript, min(one.at for one in there))
+        logged = open_transcript(transcript).session
+        harvest.judge(project, route, agent=name, session=logged, labels=labels, after=after)
+
+
+def _lines_before(transcript: Path, byte: int) -> int:
+    """How many lines of a transcript end before a byte."""
+    count = 0
+    with suppress(OSError), transcript.open("rb") as file:
+        while byte > 0 and (part := file.read(min(byte, 1 << 20))):
+            count += part.count(b"\n")
+            byte -= len(part)
+    return count
 
 
 BYTES_PER_SECOND = 400_000

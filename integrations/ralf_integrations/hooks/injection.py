@@ -5,19 +5,20 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import partial
 
-from ralf import config, routing
+from ralf import config, environment, routing
 from ralf.errors import RalfError
 from ralf.model import RouteContext
+from ralf.text import tokens
 from ralf.text.cleaning import besides, outside, trimmed
 from ralf.text.frozen import replace
+from ralf.text.tokens import CHARACTERS_PER_TOKEN
 from ralf_integrations.hooks import (
     error_log,
     handover,
-    memory,
     previous_sessions,
     prompt_intent,
 )
-from ralf_integrations.hooks.messages import Answer
+from ralf_integrations.hooks.messages import LIMIT, Answer, length, takes_context
 from ralf_integrations.hooks.prompt_intent import Wish
 from ralf_integrations.hooks.session import Session
 from ralf_integrations.hooks.session_registry import KnownSession
@@ -50,7 +51,7 @@ def started(session: Session) -> Answer:
 
         survived = compacting.survived(session)
         # The session may go on by itself, without a prompt.
-        return memory.handed_over(session, survived) if session.has_route else survived
+        return _with_memory(session, survived) if session.has_route else survived
     left = (
         previous_sessions.catch_up(session.project, session.route, session.payload.session) if session.has_route else []
     )
@@ -111,7 +112,7 @@ def prompted(session: Session) -> Answer:
         from ralf_integrations.hooks import compacting  # of few clients only the log tells
 
         said = replace(compacting.noticed(session), notice=said.notice)
-    return memory.handed_over(session, said)
+    return _with_memory(session, said)
 
 
 def _prompted(session: Session) -> Answer:
@@ -208,3 +209,45 @@ def _unfinished(session: Session) -> Answer:
     """The line about what is unfinished here, for a session that has no route."""
     found = previous_sessions.unfinished(session)
     return Answer(context=previous_sessions.unfinished_line(session, found), what="line")
+
+
+# ---- what agents of the project have learned: with the first prompt, which says what the task is ----
+
+_FEWEST = 100  # tokens without which nothing is handed over
+
+_STARTS = ("auto", "brief")  # of `inject`: what a session is handed that asks for nothing
+
+
+def _with_memory(session: Session, said: Answer) -> Answer:
+    """The answer to a prompt, and with it what the memory has of the task, once in a window."""
+    settings, known = session.settings, session.known
+    wanted = settings.memory == "on" and settings.inject in _STARTS and not known.recalled
+    if not wanted or not takes_context(session.payload) or (known.waiting and not said.context):
+        return said
+    room = LIMIT - length(said.context) - 1
+    context = handover.context_of(session.project, session.route) if session.has_route else None
+    most = handover.allowance(session, context).beside(0, given=tokens.estimate(said.context))
+    most = min(room // CHARACTERS_PER_TOKEN, most)
+    if most < _FEWEST:
+        return said  # the next prompt may have room
+    session.note(recalled=True)
+    from ralf.memory import selection  # once in a window
+
+    name, most = environment.memory_name(), min(selection.UNASKED, most)
+    try:
+        chosen = selection.for_task(session.project, name, _task_of(session, context), tokens=most)
+    except (RalfError, OSError) as error:  # what else there is to say is said all the same
+        error_log.add(session.project, session.payload.name, error)
+        return said
+    if not chosen.items or length(chosen.text) > room:
+        return said
+    text = "\n".join(filter(None, (said.context, chosen.text)))
+    return replace(said, context=text, what=said.what or "memory", labels=tuple(item.id for item in chosen.items))
+
+
+def _task_of(session: Session, context: RouteContext | None) -> str:
+    """What the prompt asks for, and what the session's route is about."""
+    from ralf.memory.selection import task_of
+
+    asked = besides(outside(session.payload.prompt))
+    return "\n".join(filter(None, (asked, task_of(context) if context is not None else "")))

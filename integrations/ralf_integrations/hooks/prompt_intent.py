@@ -7,8 +7,9 @@ prompt: every other wish to go on is understood by the agent, which is told what
 
 from __future__ import annotations
 
+import shlex
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import islice
 from pathlib import Path
@@ -18,11 +19,13 @@ from typing import Literal
 from ralf import config, routing
 from ralf.errors import RalfError
 from ralf.project import Project
+from ralf.route import offsets
 from ralf.routing import DEFAULT, TASK_ID
 from ralf.storage import git_files
 from ralf.text import cleaning
 from ralf.text.frozen import dataclass
 from ralf.text.patterns import regex
+from ralf.transcripts.events import Event
 from ralf.transcripts.reader import Transcript, open_transcript, requests
 from ralf_integrations.hooks import session_registry
 from ralf_integrations.hooks.session import Session
@@ -250,3 +253,49 @@ def _redacted(project: Project, text: str) -> str:
     from ralf.redact import redactor_for  # who only reads a prompt redacts nothing
 
     return redactor_for(project).text(text)
+
+
+# ---- an agent that reads a route before it works goes on with that one ----
+
+_READS = frozenset("show list search status log why diff health".split())
+"""Verbs of our own that change nothing."""
+
+
+def move_by_reading(project: Project, session: str, route: str) -> bool:
+    """Make a route that a session's agent reads the session's, where nobody has named one for it and it has done no
+    work: nothing of it was recorded, and it has only looked at things. Whether it moved.
+    """
+    choice = routing.choose(project, session=session)
+    if choice.is_chosen or choice.route == route or offsets.of_session(project, session)[0]:
+        return False
+    known = session_registry.load(project, session)
+    try:
+        if known.transcript and any(map(_is_work, open_transcript(Path(known.transcript)).events())):
+            return False
+    except (RalfError, OSError):  # of one that cannot be read nobody knows
+        return False
+    routing.use(project, route, session=session, rule=routing.READ)
+    return True
+
+
+def _is_work(event: Event) -> bool:
+    """Whether an event is a call that does more than to look."""
+    from ralf.facts.commands import command_text, is_shell, simple_commands  # no hook asks
+    from ralf.facts.steps import Steps
+
+    if event.kind != "call" or "ralf" in event.tool:  # our own MCP tools
+        return False
+    if is_shell(event.tool):
+        commands = [simple.words for simple in simple_commands(command_text(event.input))]
+        return not all(_is_reading(words) for words in commands)
+    steps = Steps("")
+    list(steps.take(event))
+    return any(step.kind in ("edit", "agent") for step in steps.pending)
+
+
+def _is_reading(words: Sequence[str]) -> bool:
+    from ralf.facts.commands import only_looks
+
+    if words and words[0].rpartition("/")[2] == "ralf":
+        return not _READS.isdisjoint(words)
+    return only_looks(shlex.join(words))

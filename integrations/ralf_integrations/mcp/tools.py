@@ -18,7 +18,7 @@ from ralf.text import tokens
 from ralf.text.cleaning import clean, fenced, one_line, shown, trimmed
 from ralf.text.patterns import regex
 from ralf.transcripts.reader import newest_logs, open_transcript
-from ralf_integrations.hooks import reading, session_registry
+from ralf_integrations.hooks import prompt_intent, session_registry
 from ralf_integrations.mcp import answers, caller
 from ralf_integrations.mcp.answers import (
     Checkpointed,
@@ -73,7 +73,7 @@ class Tools:
         choice = self._choice(route)
         found = ralf.get_context(choice.route, root=self._root, query=query or None)
         if route and (session := caller.session(self._project)):
-            reading.move_by_reading(self._project, session, found.route)
+            prompt_intent.move_by_reading(self._project, session, found.route)
 
         def answer(text_tokens: int) -> Context:
             return Context(
