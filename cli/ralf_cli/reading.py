@@ -126,9 +126,8 @@ def _context(route: str, at: str | None) -> RouteContext:
     context = replace(context, command=with_root(context.command))
     choosing.place_file(root(), context.route)
     session = environment.session()
-    if session and prompt_intent.move_by_reading(
-        project(), session, context.route
-    ):  # who reads before work goes on with it
+    # Who reads before work goes on with it.
+    if session and prompt_intent.move_by_reading(project(), session, context.route):
         say(f"{context.route} is the route of this session now")
     return context
 

@@ -344,14 +344,9 @@ def _completes(payload: "dict[str, Any]") -> bool:
 
 def _parsed(data: bytes) -> "dict[str, Any]":
     """The object that a payload is, by the C part of `json`, whose own imports would double what all this takes."""
-    try:
-        from _json import make_scanner
-    except ImportError:
-        import json
+    from _json import make_scanner
 
-        found = json.loads(data)
-    else:
-        found, _ = make_scanner(_Scanning())(data.decode().lstrip(), 0)  # type: ignore[arg-type]
+    found, _ = make_scanner(_Scanning())(data.decode().lstrip(), 0)  # type: ignore[arg-type]
     if not isinstance(found, dict):
         raise TypeError("no object")
     return found

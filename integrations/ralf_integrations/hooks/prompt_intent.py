@@ -7,7 +7,6 @@ prompt: every other wish to go on is understood by the agent, which is told what
 
 from __future__ import annotations
 
-import shlex
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
@@ -294,6 +293,8 @@ def _is_work(event: Event) -> bool:
 
 
 def _is_reading(words: Sequence[str]) -> bool:
+    import shlex
+
     from ralf.facts.commands import only_looks
 
     if words and words[0].rpartition("/")[2] == "ralf":

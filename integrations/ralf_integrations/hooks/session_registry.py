@@ -187,12 +187,6 @@ def save(project: Project, known: KnownSession) -> None:
         durable.write(path, json.dumps(tree).encode(), is_synced=False)
 
 
-def update(project: Project, session: str, seconds: float, **changes: Any) -> None:
-    """Change what is known of a session, alone if that can be within so many seconds."""
-    with alone(project, session, seconds):
-        save(project, replace(load(project, session), **changes))
-
-
 def is_live(known: KnownSession) -> bool:
     """Whether a session's client still runs, as far as its process tells. One on another machine, in another container,
     or whose process nobody knows counts as running for an hour after its last hook.
