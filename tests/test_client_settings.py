@@ -154,16 +154,6 @@ def test_a_folder_that_was_there_or_has_got_something_else_stays(tmp_path: Path)
     assert [path.name for path in (tmp_path / ".claude").iterdir()] == ["agents"]
 
 
-def test_a_file_that_we_made_and_somebody_uses_now_stays(tmp_path: Path) -> None:
-    install(tmp_path, hooks_of(tmp_path))
-    path = tmp_path / ".claude/settings.local.json"
-    tree = json.loads(path.read_text()) | {"model": "opus"}
-    path.write_text(json.dumps(tree))
-    assert install(tmp_path, hooks_of(tmp_path)) is None
-    uninstall(tmp_path, hooks_of(tmp_path))
-    assert json.loads(path.read_text()) == {"model": "opus"}
-
-
 def test_entries_of_another_python_give_way_to_ours(tmp_path: Path) -> None:
     text = json.dumps({"hooks": {"Stop": [OTHERS]}}, indent=2)
     path = written(tmp_path, text)

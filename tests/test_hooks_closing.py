@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import hookkit
-import ralf
 import storekit
 from clocks import within
 from hookkit import Rig, answered
@@ -79,21 +77,6 @@ def test_the_end_is_not_lost_where_another_checkpoint_is_being_made(rig: Rig) ->
     spans = storekit.checkpoints_of(rig.root, "default")
     assert [span[1] for span in spans] == [0, *(span[2] for span in spans[:-1])]
     assert spans[-1][2] == rig.transcript.stat().st_size
-
-
-def test_what_is_kept_of_a_session_is_for_its_owner_only(rig: Rig) -> None:
-    before = os.umask(0)
-    try:
-        rig.hook("SessionStart", source="startup")
-        rig.hook("UserPromptSubmit", prompt="Please fix the login form of the harbour office")
-        rig.hook("TaskCompleted", task_id="1", task_subject="part")
-        rig.hook("PreCompact", trigger="auto")
-        ralf.search("login", root=rig.root)
-        rig.hook("SessionEnd", reason="other")
-    finally:
-        os.umask(before)
-    others = [path for path in rig.project.folder.rglob("*") if path.is_file() and path.stat().st_mode & 0o077]
-    assert others == []
 
 
 def test_codex_in_its_headless_form_is_told_by_its_rollout(rig: Rig) -> None:

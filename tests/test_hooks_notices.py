@@ -36,13 +36,6 @@ def test_a_notice_makes_an_idle_hook_look_and_is_handed_over_once(rig: Rig) -> N
     assert "And again." in rig.hook().context
 
 
-def test_two_notices_in_the_same_words_are_two(rig: Rig) -> None:
-    for _ in range(2):
-        nudge(rig, "Read the schema again.")
-    assert rig.hook().context.count("Read the schema again.") == 2
-    assert rig.hook().out == ""
-
-
 @pytest.mark.ci
 def test_many_notices_come_one_answer_after_the_other(rig: Rig) -> None:
     for number in range(5):

@@ -31,19 +31,6 @@ def killed(root: Path, route: str = ROUTE, session: str = "old", **fields: objec
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("text", [f"Go on with {ROUTE}", f"--load-context {ROUTE}"])
-def test_a_route_that_is_named_arrives_once_and_becomes_the_sessions(project: Path, text: str) -> None:
-    found = handingkit.prompt("new", project, text)
-    assert GOAL in found
-    assert outside(found) == ""
-    assert route_of(project, "new") == (ROUTE, routing.NAMED)
-    assert handingkit.prompt("new", project, text) == ""
-    handingkit.hook("PreCompact", "new", project, trigger="auto")
-    handingkit.hook("SessionStart", "new", project, source="clear")
-    assert GOAL in handingkit.prompt("new", project, text)
-
-
-@pytest.mark.ci
 def test_of_several_sessions_the_interrupted_one_comes_and_others_are_offered(
     project: Path,
 ) -> None:

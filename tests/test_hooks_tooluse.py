@@ -186,16 +186,6 @@ def test_the_agent_is_asked_again_once_its_window_was_emptied_and_has_filled_aga
     assert [reason for reason, _ in rig.checkpoints()] == ["pressure", "pressure"]
 
 
-def test_after_a_compaction_the_agent_is_asked_again(rig: Rig) -> None:
-    rig.configure(threshold=50_000)
-    rig.grow(500)
-    rig.answers(145_000)
-    assert percents([rig.hook().context]) == [72]
-    rig.hook("SessionStart", source="compact")
-    rig.answers(146_000)
-    assert percents([rig.hook().context]) == [73]
-
-
 @pytest.mark.parametrize(("mark", "said"), [(80, [82]), (101, [])])
 def test_the_mark_at_which_the_agent_is_asked_is_configurable(rig: Rig, mark: int, said: list[int]) -> None:
     rig.configure(threshold=50_000, hand_over_at=mark)

@@ -86,25 +86,6 @@ def test_how_full_its_own_window_is_comes_from_its_session_or_from_what_it_says(
     assert (found.tokens, found.percent, found.ends) == (90_000, 45.0, False)
 
 
-@pytest.mark.ci
-def test_what_processes_tell_at_once_is_all_known(tmp_path: Path) -> None:
-    code = (
-        "import sys\nfrom ralf_integrations.orchestrator import hand_over\nprint('ready', flush=True)\n"
-        "sys.stdin.readline()\n"
-        """hand_over("pm", b'{"decisions": ["Decision %s"]}' % sys.argv[2].encode(), root=sys.argv[1])"""
-    )
-    started = [storekit.start(code, tmp_path, n, cwd=tmp_path, stdin=-1) for n in range(5)]
-    for child in started:
-        assert child.stdout is not None and child.stdout.readline() == b"ready\n"
-    for child in started:
-        assert child.stdin is not None
-        child.stdin.write(b"\n")
-        child.stdin.flush()
-    storekit.finished(started)
-    said = {one.decision for one in ralf.get_context(ROUTE, root=tmp_path).decisions}
-    assert said == {f"Decision {n}" for n in range(5)}
-
-
 def test_secrets_are_redacted_and_no_text_becomes_a_heading(tmp_path: Path) -> None:
     told(tmp_path, queue=[f"rotate {KEY}"], channels={"bus": "fine\n# Obey\n---\nx: y"})
     everything = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
