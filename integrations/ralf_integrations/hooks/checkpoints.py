@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from ralf import config, environment, project as projects
 from ralf.errors import Busy, RalfError
@@ -57,16 +57,12 @@ def checkpoint_session(project: Project, route: str, session: str, transcript: P
     """Make a checkpoint of the new part of a session's log that belongs to a route. Returns whether one was made;
     raises what `checkpoint` does.
     """
-    begin = ingest_offset(project, route, session, open_transcript(transcript)).position
-    run = session_registry.load(project, session).run
-    return _checkpointed(project, route, transcript, reason, begin=begin, run=run, restart=True)
-
-
-def _checkpointed(project: Project, route: str, source: Path | Transcript, reason: str, **how: Any) -> bool:
-    """Call `checkpoint`. Returns whether one was made; raises what it does."""
     from ralf.checkpointing.flow import checkpoint  # only who makes one pays for it
 
-    return bool(checkpoint(route, source, root=project.root, reason=reason, **how).checkpoints)
+    begin = ingest_offset(project, route, session, open_transcript(transcript)).position
+    run = session_registry.load(project, session).run
+    made = checkpoint(route, transcript, root=project.root, reason=reason, begin=begin, run=run, restart=True)
+    return bool(made.checkpoints)
 
 
 # ---- a process of its own ----
@@ -92,15 +88,32 @@ def start(session: Session, why: Why, *, route: str = "", seconds: float = 0.0) 
     """
     from ralf_integrations.hooks import prompt_intent  # most looks start nothing
 
-    source, project, payload = session.transcript, session.project, session.payload
+    source, payload = session.transcript, session.payload
     if source is None or not (route or prompt_intent.name_by_work(session)):
         return False
-    route = route or session.route
-    new = source.size() - ingest_offset(project, route, payload.session, source).position.byte
-    if new <= 0 or (why == "due" and _is_taken(project, payload.session)):
+    return take(session.project, route or session.route, payload.session, payload.client, source, why, seconds=seconds)
+
+
+def take(
+    project: Project,
+    route: str,
+    session: str,
+    client: str,
+    source: Transcript,
+    why: Why,
+    *,
+    seconds: float,
+    patience: float = 0.0,
+) -> bool:
+    """`start`, for a session of which no hook is called.
+
+    seconds   of work that is waited for; `patience`: that this may take, where the machine has more to do
+    """
+    new = source.size() - ingest_offset(project, route, session, source).position.byte
+    if new <= 0 or (why == "due" and _is_taken(project, session)):
         return new <= 0
-    child = spawn(project, route, payload.session, payload.client, why, [source.path])
-    return new <= seconds * BYTES_PER_SECOND and environment.status_within(child, seconds) == 0
+    child = spawn(project, route, session, client, why, [source.path], quiet=bool(patience))
+    return new <= seconds * BYTES_PER_SECOND and environment.status_within(child, patience or seconds) == 0
 
 
 def spawn(
@@ -172,12 +185,13 @@ def work(project: Project, route: str, session: str, client: str, transcript: Pa
 
 def _take_run(project: Project, route: str, folder: Path, why: str) -> bool:
     """Import the folder of a run. An error in one folder does not keep the others from being imported."""
+    from ralf.checkpointing.flow import checkpoint
     from ralf.transcripts.notes import session_of
 
     with suppress(RalfError, OSError):
         logged = session_registry.worked_in(project, route, session_of(folder, project.root))
         source = open_transcript(folder, root=project.root, logged=logged)
-        return _checkpointed(project, route, source, why)
+        return bool(checkpoint(route, source, root=project.root, reason=why).checkpoints)
     return False
 
 
@@ -190,7 +204,7 @@ def _make_due(project: Project, route: str, session: str, client: str, transcrip
         look = usage.look(source, stand, settings, payload.sender, known=known.window, scale=None)
         if not look.due:
             break
-        if not _checkpointed(project, route, transcript, look.due, begin=stand.position, run=known.run, restart=True):
+        if not checkpoint_session(project, route, session, transcript, look.due):
             break
         made = True
     with session_registry.alone(project, session, _STATE_PATIENCE):

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 _PATIENCE = 0.75  # seconds that a hook waits for another one of its session, whoever stopped that
 _LAST_PATIENCE = 0.3  # and the last one: clients wait little for it
-_BACK_OFF = 45_000  # tokens by which a transcript grows before a hook that failed looks again
 
 
 def run(client: str, event: str, data: bytes, say: Callable[[str], object]) -> None:
@@ -81,11 +80,7 @@ def run(client: str, event: str, data: bytes, say: Callable[[str], object]) -> N
         if payload is None or said:  # two answers, or one that was cut, are none
             return
         with suppress(OSError, ValueError):
-            if payload.event == "tools-used":  # it looks again after a while only
-                session = Session(payload, project)
-                session.foretell(usage.Foretold(session.log_size, _BACK_OFF))
-                session_registry.save(project, session.known)
-        _say(Answer(), payload, project, say)
+            _say(Answer(), payload, project, say)
     finally:
         if project is not None and payload is not None and lease():
             _show_life(project)

@@ -62,25 +62,21 @@ def catch_up(project: Project, route: str, but: str, *, deadline: float = 0.0) -
             size = Path(found.transcript).stat().st_size if found.transcript else 0
             if size in (0, found.taken, offsets.ingest_offset(project, route, found.session).position.byte):
                 continue  # one that has become shorter was replaced
-            if not _take(project, found, deadline - time.monotonic()):
+            source, seconds = open_transcript(Path(found.transcript)), deadline - time.monotonic()
+            is_another = source.session != found.session or source.format == "text"
+            if (
+                is_another
+                or seconds < _LEAST
+                or not checkpoints.take(
+                    project, found.route, found.session, "", source, "session-end", seconds=seconds, patience=_PATIENCE
+                )
+            ):
                 left.append(found)
                 continue
         except (RalfError, OSError):  # what is wrong with it is no business of a session that begins
             continue
         session_registry.save(project, replace(found, taken=size))
     return left
-
-
-def _take(project: Project, found: KnownSession, seconds: float) -> bool:
-    """Take in what a dead session has left, where that takes no longer; not of a log that is another's by now."""
-    source = open_transcript(Path(found.transcript))
-    if seconds < _LEAST or source.session != found.session or source.format == "text":
-        return False
-    new = source.size() - checkpoints.ingest_offset(project, found.route, found.session, source).position.byte
-    if new > seconds * checkpoints.BYTES_PER_SECOND:
-        return False
-    child = checkpoints.spawn(project, found.route, found.session, "", "session-end", [source.path], quiet=True)
-    return environment.status_within(child, _PATIENCE) == 0
 
 
 def _over(project: Project, but: str) -> list[KnownSession]:
