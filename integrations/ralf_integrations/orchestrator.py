@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,15 @@ _LONGEST = 400  # characters of one entry, as of a to-do
 _MOST = 200  # entries of each kind
 _SECTION = 20  # of them that the section names
 _MOST_FULL = 100  # times its size that a window is told to hold
-_KEYS = ("assignments", "queue", "decisions", "channels", "goal", "tokens", "window")
+_KINDS = {
+    "assignments": dict,
+    "queue": list,
+    "decisions": list,
+    "channels": dict,
+    "goal": str,
+    "tokens": int,
+    "window": int,
+}
 _SHAPE = '{"assignments": {"NAME": "TASK"}, "queue": ["TASK"], "decisions": ["TEXT"], "channels": {"NAME": "HEALTH"}}'
 
 
@@ -90,9 +98,9 @@ def hand_over(route: str, told: bytes, *, root: str | os.PathLike[str] | None = 
     tree = _tree(told)
     project = projects.find(root)
     route = routing.check_new(project, route)
-    redacted: dict[str, Any] = redactor_for(project).tree({key: tree[key] for key in _KEYS[:5] if key in tree})
+    redacted: dict[str, Any] = redactor_for(project).tree(tree)
     used, window = _given(tree) or _own_usage(project)
-    decisions = [_decision(one) for one in _items("decisions", redacted.get("decisions", ()))]
+    decisions = [_decision(one) for one in redacted.get("decisions", [])[:_MOST]]
     with open_route(project, route) as writer:
         before = of_route(writer.context)
         state = _updated(before, redacted)
@@ -132,15 +140,14 @@ def _newest(context: RouteContext) -> str:
 
 
 def _updated(before: State, told: Mapping[str, Any]) -> State:
-    values = asdict(before)
-    for key in ("assignments", "channels"):
-        if key in told:
-            values[key] = _texts(key, told[key])
+    values: dict[str, Any] = {}
+    for key in told.keys() & {"assignments", "channels"}:
+        values[key] = {_text(key, name): _text(key, text) for name, text in list(told[key].items())[:_MOST]}
     if "queue" in told:
-        values["queue"] = tuple(_text("queue", one) for one in _items("queue", told["queue"]))
+        values["queue"] = tuple(_text("queue", one) for one in told["queue"][:_MOST])
     if "goal" in told:
         values["goal"] = _text("goal", told["goal"])
-    return State(**values)
+    return replace(before, **values)
 
 
 def _payload(state: State, decisions: list[Decision]) -> dict[str, Any]:
@@ -179,7 +186,7 @@ def _given(tree: Mapping[str, Any]) -> tuple[int, int] | None:
     used, window = tree.get("tokens"), tree.get("window")
     if used is None and window is None:
         return None
-    if type(used) is not int or type(window) is not int or used < 0 or window < 1 or used > _MOST_FULL * window:
+    if used is None or window is None or used < 0 or window < 1 or used > _MOST_FULL * window:
         raise UsageError("tokens, window", "are no window: give both, or neither", '"tokens": 150000, "window": 200000')
     return used, window
 
@@ -205,21 +212,13 @@ def _tree(told: bytes) -> Mapping[str, Any]:
         tree = load(told.decode()) if len(told) <= MOST_BYTES else None
     if not isinstance(tree, dict):
         raise UsageError("standard input", "is not a JSON object, or larger than 4 MiB", _SHAPE)
-    if unknown := sorted(tree.keys() - {*_KEYS}):
-        raise UsageError("standard input", f"unknown key {unknown[0]!a}", f"known keys: {', '.join(_KEYS)}")
-    return {key: value for key, value in tree.items() if value is not None}
-
-
-def _items(what: str, value: object) -> list[Any]:
-    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
-        raise UsageError(what, "expected a list", f'"{what}": ["…"]')
-    return list(value)[:_MOST]
-
-
-def _texts(what: str, value: object) -> dict[str, str]:
-    if not isinstance(value, Mapping):
-        raise UsageError(what, "expected a name and a text for each", f'"{what}": {{"NAME": "…"}}')
-    return {_text(what, name): _text(what, text) for name, text in list(value.items())[:_MOST]}
+    tree = {key: value for key, value in tree.items() if value is not None}
+    for key, value in tree.items():
+        if key not in _KINDS:
+            raise UsageError("standard input", f"unknown key {key!a}", f"known keys: {', '.join(_KINDS)}")
+        if type(value) is not _KINDS[key]:
+            raise UsageError(key, "is of another type than expected", _SHAPE)
+    return tree
 
 
 def _decision(value: object) -> Decision:
