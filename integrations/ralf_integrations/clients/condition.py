@@ -49,21 +49,28 @@ class Check(NamedTuple):
 
 def checks(project: Project) -> Iterator[Check]:
     """Everything about the clients that call ralf in a project."""
-    found = [(client, shared, path) for client, shared, path in _places(project) if _holds(client, path)]
-    names = {client.name for client, _, _ in found}
+    places = [(client, shared) for client in CLIENTS.values() for shared in (False, True)[not client.has_local :]]
+    looked = [(client, shared, client.path(project.root, shared=shared)) for client, shared in places]
+    found = [(*one, entries) for one in looked if (entries := _called(one[0], one[2]))]
+    names = {client.name for client, *_ in found}
     plugin = enabled_plugin(project) if CLAUDE_CODE.name not in names else None
     if plugin is not None:
         yield Check(CLAUDE_CODE.name, "ok", f"{plugin}: the plugin calls ralf's hooks")
     elif not found:
         what = "no client calls ralf in this project"
         yield Check("hooks", "warning", what, "ralf init --client claude-code")
-    for client, shared, path in found:
-        yield from _settings(project, client, path, shared=shared)
-    if sum(client is CLAUDE_CODE for client, _, _ in found) > 1:
+    for client, shared, path, entries in found:
+        again = f"ralf init --client {client.name}" + (" --shared" if shared and client.has_local else "")
+        if isinstance(entries, str):
+            yield Check(client.name, "problem", f"{path}: {entries}", "mend the file")
+        else:
+            yield from _settings(project, client, path, entries, again)
+    if sum(client is CLAUDE_CODE for client, *_ in found) > 1:
         what = "two of its settings call ralf, so that each event calls two"
         yield Check("claude-code", "warning", what, "ralf init --client claude-code --shared --uninstall")
-    yield from _on_the_path(needed=plugin is not None or any(_is_shared(client, path) for client, _, path in found))
-    clients = {client.name: client for client, _, _ in found}
+    ours = [one for *_, entries in found if not isinstance(entries, str) for one in entries]
+    yield from _on_the_path(needed=plugin is not None or any(one.words[:1] == ["ralf"] for one in ours))
+    clients = {client.name: client for client, *_ in found}
     if plugin is not None:
         clients[CLAUDE_CODE.name] = CLAUDE_CODE
     for client in clients.values():
@@ -77,41 +84,23 @@ def checks(project: Project) -> Iterator[Check]:
 # ---- the settings ----
 
 
-def _places(project: Project) -> Iterator[tuple[Client, bool, Path]]:
-    for client in CLIENTS.values():
-        for shared in (False, True) if client.has_local else (True,):
-            yield client, shared, client.path(project.root, shared=shared)
-
-
-def _holds(client: Client, path: Path) -> bool:
-    """Whether it calls ralf, or has to be looked at because nobody can say."""
+def _called(client: Client, path: Path) -> list[Ours] | str:
+    """The entries by which a client's settings call ralf; what is wrong where they name it, and nobody can say."""
     try:
-        return bool(installation.called(client, path, content_of(path, follow=True, most=_MOST).decode()))
+        return installation.called(client, path, content_of(path, follow=True, most=_MOST).decode())
     except FileNotFoundError:
-        return False
-    except (RalfError, OSError, UnicodeDecodeError):
-        return "ralf" in _text(path)
-
-
-def _is_shared(client: Client, path: Path) -> bool:
-    with suppress(RalfError):
-        return any(one.words[:1] == ["ralf"] for one in installation.called(client, path, _text(path)))
-    return False
-
-
-def _settings(project: Project, client: Client, path: Path, *, shared: bool) -> Iterator[Check]:
-    again = f"ralf init --client {client.name}" + (" --shared" if shared and client.has_local else "")
-    try:
-        text = content_of(path, follow=True, most=_MOST).decode()
-        found = installation.called(client, path, text)
+        return []
     except (RalfError, OSError, UnicodeDecodeError) as error:
         what = error.what if isinstance(error, RalfError) else f"cannot be read: {error}"
-        yield Check(client.name, "problem", f"{path}: {what}", "mend the file")
-        return
+        return what if "ralf" in _text(path) else []
+
+
+def _settings(project: Project, client: Client, path: Path, found: Sequence[Ours], again: str) -> Iterator[Check]:
     missing = [event for event in client.installed if event not in {one.event for one in found}]
     if missing:
         yield Check(client.name, "problem", f"{path}: nothing is called for {', '.join(missing)}", again)
-    if found and client.module and not any(hook_module.text_of(client, shared=one) in text for one in (False, True)):
+    text = _text(path)
+    if client.module and not any(hook_module.text_of(client, shared=one) in text for one in (False, True)):
         yield Check(client.name, "warning", f"{path}: is the plugin of another version, or was changed", again)
     for first in _commands(found):
         yield _command(client, path, first, again)
@@ -346,27 +335,21 @@ def try_hook(command: Callable[[str], Sequence[str]], first: str, then: str) -> 
     first, then  its names of these events
     """
     with tempfile.TemporaryDirectory(prefix="ralf-doctor-") as name:
-        project = Project(Path(name).resolve())
+        project, seconds = Project(Path(name).resolve()), 0.0
         ownership.init(project, share=False)
         try:
-            return _tried(project, command, [first, then, then])
+            for event in (first, then, then):
+                began = time.monotonic()
+                if problem := _try(command(event), event, project.root):
+                    return Trial(problem, 0.0)
+                seconds = time.monotonic() - began
+            is_known = any((project.cache / "hooks").glob("*.json"))
+            return Trial("" if is_known else "was called, and nothing of it is known: another ralf answers", seconds)
         finally:
             registry.remove(project.root)
 
 
-def _tried(project: Project, command: Callable[[str], Sequence[str]], events: Sequence[str]) -> Trial:
-    seconds = 0.0
-    for event in events:
-        began = time.monotonic()
-        if problem := _called(command(event), event, project.root):
-            return Trial(problem, 0.0)
-        seconds = time.monotonic() - began
-    if not any((project.cache / "hooks").glob("*.json")):
-        return Trial("it was called, and nothing of it is known: another ralf answers, or none", seconds)
-    return Trial("", seconds)
-
-
-def _called(command: Sequence[str], event: str, root: Path) -> str:
+def _try(command: Sequence[str], event: str, root: Path) -> str:
     payload = {
         "session_id": _TRIAL_SESSION,
         "transcript_path": str(root / "session.jsonl"),
