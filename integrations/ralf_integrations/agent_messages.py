@@ -91,12 +91,20 @@ def compose(
     if (count := len(split(made.summary))) > MOST_SENTENCES:
         what = f"the summary has {count} sentences: at most {MOST_SENTENCES}"
         raise UsageError("message", what, "say the rest as facts: --fact TEXT")
+    most = f"at most {MOST_LINES} lines and {MOST_CHARACTERS} characters"
     for number, fact in enumerate(made.facts, start=1):
-        _check_fact(number, fact)
-    size = tokens.count(made.render())
-    if size > MOST_TOKENS:
+        if (lines := fact.count("\n") + 1) > MOST_LINES or len(fact) > MOST_CHARACTERS:
+            what = f"fact {number} has {lines} lines and {len(fact)} characters: {most}"
+            raise UsageError("message", what, _BY_PATH)
+    if (size := tokens.count(made.render())) > MOST_TOKENS:
         raise UsageError("message", f"has {size:,} tokens: at most {MOST_TOKENS:,}", _BY_PATH)
-    _check_copies(project, "\n".join((summary, *facts, action)))
+    # Over all parts, for a file cut into many facts is one file; and as they were given: in one line, line numbers are
+    # no longer told from text.
+    given = clean("\n".join((summary, *facts, action)))
+    found = copied_text.most_copied(given, project.root, lines=MOST_LINES, characters=MOST_CHARACTERS)
+    if found is not None:
+        what = f"has {found.lines} lines, {found.characters} characters, of {found.path}: {most} of one file"
+        raise UsageError("message", what, f"name the file: --artifact {found.path}")
     return made
 
 
@@ -106,24 +114,6 @@ def _path(text: str) -> str:
         what = f"an artifact is a path: one line of at most {_LONGEST_PATH} characters, got {path[:60]!a}"
         raise UsageError("message", what, "--artifact src/parser.py")
     return path
-
-
-def _check_fact(number: int, fact: str) -> None:
-    lines = fact.count("\n") + 1
-    if lines > MOST_LINES or len(fact) > MOST_CHARACTERS:
-        what = f"fact {number} has {lines} lines and {len(fact)} characters: at most {MOST_LINES} and {MOST_CHARACTERS}"
-        raise UsageError("message", what, _BY_PATH)
-
-
-def _check_copies(project: Project, given: str) -> None:
-    """Refuse the contents of a file, over all parts of a message: a file cut into many facts is one file. The words are
-    looked at as they were given: in one line, line numbers are no longer told from text.
-    """
-    found = copied_text.most_copied(clean(given), project.root, lines=MOST_LINES, characters=MOST_CHARACTERS)
-    if found is not None:
-        what = f"has {found.lines} lines, {found.characters} characters, of {found.path}:"
-        what = f"{what} at most {MOST_LINES} lines and {MOST_CHARACTERS} characters of one file"
-        raise UsageError("message", what, f"name the file: --artifact {found.path}")
 
 
 # ---- sending ----
@@ -156,6 +146,7 @@ def receivers_of(project: Project, agent: str, *, waits: bool = False) -> list[s
 
     Raises NotFound (nobody has this name), UsageError (it begins several ids).
     """
+    from ralf import routing
     from ralf_integrations.health.look import known_ids, look
 
     name = one_line(clean(agent)).strip()
@@ -176,7 +167,7 @@ def receivers_of(project: Project, agent: str, *, waits: bool = False) -> list[s
         return [name]
     what = (
         "no session works on this route"
-        if going or name in _routes(project)
+        if going or name in routing.names_of(project)
         else "nobody has this name: no session, route, loop or task"
     )
     raise NotFound(name, what, _LIST)
@@ -192,12 +183,6 @@ def _agents(project: Project) -> set[str]:
         held = store.Tasks(project).read(lambda book: book.states(book.claimed())).values()
         names |= {one.claim.by for one in held if one.claim is not None}
     return names
-
-
-def _routes(project: Project) -> Sequence[str]:
-    from ralf import routing
-
-    return routing.names_of(project)
 
 
 # ---- receiving ----
