@@ -46,9 +46,10 @@ def before(session: Session) -> Answer:
     context = handover.context_of(session.project, session.route)
     if context is None:
         return Answer()
-    most = handover.allowance(session, context)
-    most = handover.Allowance(most.left, min(_STEERING_TOKENS, (LIMIT - _ROOM) // 4, most.left))
-    kept = handover.within(partial(context.render, section="resume", fenced=False), most, command=context.command)
+    left = handover.left(session, context)
+    most = min(_STEERING_TOKENS, (LIMIT - _ROOM) // 4, left)
+    made = partial(context.render, section="resume", fenced=False)
+    kept = handover.within(made, left, most, command=context.command)
     if not kept:
         return Answer(steering=_KEEP_BRIEFLY)
     session.note(cost=session.known.cost + tokens.estimate(kept))
@@ -123,5 +124,5 @@ def _count(session: Session) -> None:
 def _text(session: Session, context: RouteContext, summary: str) -> str:
     """The record of a route beside a summary, "" for nothing."""
     made = partial(after_compaction, context.without_foreign(), summary)
-    most = handover.allowance(session, context)
-    return handover.within(made, most, command=context.command, beginning=_BESIDE if summary else "")
+    left, most = handover.left(session, context), session.settings.brief_tokens
+    return handover.within(made, left, most, command=context.command, beginning=_BESIDE if summary else "")

@@ -20,7 +20,7 @@ from ralf.project import Project
 from ralf.route.load import load_state
 from ralf.text import tokens
 from ralf.text.cleaning import FENCE_TOKENS, fence_characters, fenced, shown
-from ralf.text.frozen import NamedTuple, replace
+from ralf.text.frozen import replace
 from ralf.text.patterns import regex
 from ralf.text.tokens import CHARACTERS_PER_TOKEN
 from ralf_integrations.hooks import prompt_intent, session_registry, usage
@@ -28,7 +28,11 @@ from ralf_integrations.hooks.messages import LIMIT, length
 from ralf_integrations.hooks.session import Session
 from ralf_integrations.hooks.usage import Look
 
-_SHARE, _LEAST = 20, 350  # part of what a route has consumed that may be handed over of it, and tokens at least
+_SHARE = 20  # part of what a route has consumed that may be handed over of it
+
+LEAST = 350
+"""Tokens of a route that may be handed over in any case."""
+
 _FEWEST = 40  # tokens without which a brief says nothing
 _MUCH = 500  # tokens of a segment in which more was said than one says to a greeting
 _LATELY = 10_000  # tokens within which a hand-over is new enough
@@ -75,43 +79,34 @@ def brief(session: Session, context: RouteContext, *, said: Sequence[str] = ()) 
     """
     ending = " ".join([*filter(None, said), "Read files again before you change them."])
     made = partial(context.render, section="resume", fenced=False)
-    most = allowance(session, context)
-    return within(made, most, command=context.command, ending=ending) or line(session, context.route, said=said)
+    found = within(made, left(session, context), session.settings.brief_tokens, command=context.command, ending=ending)
+    return found or line(session, context.route, said=said)
 
 
-class Allowance(NamedTuple):
-    """The tokens that a hook may hand over: `left`, but at least 300 of a route, and never more than `most`."""
-
-    left: int
-    most: int
-
-    def beside(self, ours: int, given: int = 0) -> int:
-        """Those that are left beside so many of our own words, and so many that this hook hands over anyway."""
-        return min(self.most, max(self.left, _LEAST + ours) - given) - ours
-
-
-def allowance(session: Session, context: RouteContext | None) -> Allowance:
-    """What a hook may hand over of a route: what is configured, and a twentieth of what the route has consumed, less
-    all that hooks have handed over of it.
+def left(session: Session, context: RouteContext | None) -> int:
+    """The tokens of a route that hooks may still hand over: a twentieth of what it has consumed, less what they have
+    handed over of it.
     """
     consumed = context.total_tokens_consumed + context.since if context is not None else 0
     route = context.route if context is not None else session.route
     known = replace(session.known, route=session.route)
-    left = consumed // _SHARE - session_registry.cost(session.project, route, known)
-    return Allowance(left, session.settings.brief_tokens)
+    return consumed // _SHARE - session_registry.cost(session.project, route, known)
 
 
-def within(made: Callable[[int], str], most: Allowance, *, command: str, ending: str = "", beginning: str = "") -> str:
-    """A text in the fence, with sentences of ours around it, within an allowance and LIMIT characters; "" where they
-    hold next to nothing, or where there is no text.
+def within(
+    made: Callable[[int], str], left: int, most: int, *, command: str, ending: str = "", beginning: str = ""
+) -> str:
+    """A text in the fence, with sentences of ours around it, within LIMIT characters; "" where it would hold next to
+    nothing, or where there is no text.
 
-    made     makes the text, within so many tokens
-    command  how `ralf` is typed
+    made        makes the text, within so many tokens
+    left, most  tokens of it: those that are `left`, but at least `LEAST` beside our sentences, and never over `most`
+    command     how `ralf` is typed
     """
     before = f"{shown(beginning)}\n" if beginning else ""
     behind = f"_{shown(config.typed(ending, command))}_\n" if ending else ""
-    ours = len(before) + len(behind) + fence_characters()
-    room = min(most.beside(FENCE_TOKENS + tokens.estimate(before + behind)), (LIMIT - ours) // CHARACTERS_PER_TOKEN)
+    ours, words = FENCE_TOKENS + tokens.estimate(before + behind), len(before) + len(behind) + fence_characters()
+    room = min(most - ours, max(left - ours, LEAST), (LIMIT - words) // CHARACTERS_PER_TOKEN)
     while room >= _FEWEST:
         said = made(room).strip("\n")
         text = fenced(f"{before}{said}\n{behind}") if said else ""

@@ -226,8 +226,8 @@ def _with_memory(session: Session, said: Answer) -> Answer:
         return said
     room = LIMIT - length(said.context) - 1
     context = handover.context_of(session.project, session.route) if session.has_route else None
-    most = handover.allowance(session, context).beside(0, given=tokens.estimate(said.context))
-    most = min(room // CHARACTERS_PER_TOKEN, most)
+    left = max(handover.left(session, context), handover.LEAST) - tokens.estimate(said.context)
+    most = min(room // CHARACTERS_PER_TOKEN, session.settings.brief_tokens, left)
     if most < _FEWEST:
         return said  # the next prompt may have room
     session.note(recalled=True)
