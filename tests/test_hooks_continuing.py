@@ -69,7 +69,7 @@ def test_a_session_that_works_though_no_prompt_makes_a_name_gets_a_route_of_its_
     lived(project, "first", "潮汐表を移す", EDITED)
     lived(project, "second", "los", ("edit", "/srv/tide/src/other.py"))
     handingkit.remembered(project, "first", seen=time.time() - 60)
-    line = handingkit.prompt("new", project, "continue")
+    line = handingkit.start("new", project)
     routes = [session_registry.load(Project(project), one).route for one in ("first", "second")]
     assert all(route.startswith("work-") and route in line for route in routes) and len({*routes}) == 2
     assert "src/other.py" not in line
@@ -118,25 +118,6 @@ def test_reading_moves_no_session_that_has_worked_or_whose_route_somebody_named(
     route = route_of(project, "new")
     assert not prompt_intent.move_by_reading(Project(project), "new", ROUTE)
     assert route_of(project, "new") == route
-
-
-# ---- never by likeness ----
-
-
-def died(root: Path, session: str, prompt: str, file: str, seen: float) -> str:
-    """Let a session live that is killed before its first checkpoint; its route."""
-    lived(root, session, prompt, ("edit", f"/srv/tide/src/{file}"))
-    handingkit.remembered(root, session, seen=time.time() - 60 + seen)
-    return route_of(root, session)
-
-
-@pytest.mark.ci
-def test_a_task_whose_session_was_killed_before_its_first_checkpoint_is_known_by_its_id(empty: Path) -> None:
-    route = died(empty, "first", "TASK-041: Store the levels in SQLite.", "levels.py", 1.0)
-    died(empty, "second", "TASK-042: Serve the levels as JSON.", "serve.py", 2.0)
-    text = handingkit.prompt("new", empty, "Continue with TASK-041")
-    assert "src/levels.py" in text and "src/serve.py" not in text
-    assert route_of(empty, "new") == route
 
 
 # ---- where ----

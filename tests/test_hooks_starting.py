@@ -13,11 +13,9 @@ import ralf
 import storekit
 from handingkit import DECISIONS, GOAL, ROUTE
 from ralf.project import Project
-from ralf.route.handing_over import record_failure
-from ralf.route.write import open_route
 from ralf.text import tokens
 from ralf.text.cleaning import OWN_OUTPUT, outside
-from ralf_integrations.hooks import error_log, session_registry
+from ralf_integrations.hooks import session_registry
 from ralf_integrations.hooks.messages import LIMIT, length
 
 made, home, on_route = handingkit.made, handingkit.home, handingkit.on_route
@@ -165,19 +163,3 @@ def test_what_hooks_hand_over_of_a_route_is_at_most_a_twentieth_of_what_it_has_c
         assert sizes[-1] <= min(1_000, max(consumed // 20 - handed, 450)) * 1.05
         handed += sizes[-1]
     assert sizes[0] > 600 > 450 > sizes[-1] > 100
-
-
-@pytest.mark.usefixtures("on_route")
-def test_a_model_that_failed_three_times_is_said_to_be_switched_off_by_the_next_session_that_starts(
-    project: Path,
-) -> None:
-    here = Project(project)
-    here.local_config_file.write_text('summarizer: command\ncommand: ["false"]\n')
-    storekit.allow(here.local_config_file)
-    with open_route(here, ROUTE) as writer:
-        for day in (1, 2, 3):
-            call = {"summarizer": "command", "called": f"2026-03-0{day}T08:00:00Z", "reason": "it is not there"}
-            record_failure(writer, {**call, "checkpoints": [writer.context.checkpoints[-1].checkpoint_id]})
-    said = [(handingkit.start(name, project), error_log.take_unsaid(here))[1] for name in ("one", "two")]
-    assert "command is off after 3 failures in a row: it is not there (2026-03-03T08:00:00Z)" in said[0]
-    assert f"ralf checkpoint {ROUTE} --summarizer command" in said[0] and not said[1]

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from ralf import config, environment, project
-from ralf.config.local_config import Cap, LocalConfig, load_local_config, local_config_of
+from ralf import environment, project
+from ralf.config.local_config import Cap, LocalConfig, local_config_of
 from ralf.errors import Busy, NotFound, RalfError
 from ralf.facts.state import State
 from ralf.model import Checkpoint, RouteContext
@@ -271,11 +271,6 @@ def start(project: Project, route: str) -> str:
     except (RalfError, OSError, NotImplementedError) as error:  # the last: a system without `setsid` in `posix_spawn`
         return str(error)
     return ""
-
-
-def is_off(project: Project, context: RouteContext) -> str:
-    """That the configured model is switched off for a route, since when, and how to switch it on; "" while it is on."""
-    return config.typed(_off(context, load_local_config(project.local_config_file)), project.command)
 
 
 def _off(context: RouteContext, settings: LocalConfig) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import partial
 
 from ralf import config, environment, routing
@@ -69,7 +68,6 @@ def _handed(session: Session, left: list[KnownSession]) -> Answer:
     if context is None:
         here = source not in _STILL_THERE and not session.is_route_chosen
         return _unfinished(session) if here else Answer()
-    _tell_off(session, context)
     if handover.is_held(session, context):
         return Answer()
     said = [
@@ -86,17 +84,6 @@ def _handed(session: Session, left: list[KnownSession]) -> Answer:
             return Answer()
         return _briefed(session, context.route, handover.brief(session, context, said=said))
     return Answer(context=handover.line(session, session.route, said=said), what="line")
-
-
-def _tell_off(session: Session, context: RouteContext) -> None:
-    """Have the answer say, once, that the model is switched off which hands over this route."""
-    if not context.context_checkpoint.spend.failed:
-        return
-    from ralf.refining import refine  # few routes have such a model
-
-    with suppress(RalfError, OSError):
-        if what := refine.is_off(session.project, context):
-            error_log.add(session.project, session.payload.name, RalfError(context.route, what))
 
 
 # ---- prompts ----
@@ -141,7 +128,7 @@ def _prompted(session: Session) -> Answer:
             route = one.session.route
             said = previous_sessions.about([one, *(other for other in found if other is not one)])
     if session.is_open and not prompt_intent.give_route(session, prompt, route) and wish.kind != "load":
-        return _in_doubt(session)
+        return Answer()
     route = route or (session.route if is_own else "")
     if not route:
         return Answer()
@@ -194,15 +181,6 @@ def _unknown(session: Session, wish: Wish) -> Answer:
         text = f"No context was loaded: route {named} has none.{close} All routes: `ralf list`."
     text = config.typed(text, session.project.command)
     return Answer(context=handover.words(text), what="line")
-
-
-def _in_doubt(session: Session) -> Answer:
-    """One line about the work that was interrupted here, for a session that may mean it, once; never its brief."""
-    is_for_client = prompt_intent.NO_REQUEST.match(session.payload.prompt)
-    is_told = any(one.what == "line" for one in session.known.handed)
-    if session.settings.inject == "off" or session.known.forked or is_for_client or is_told:
-        return Answer()
-    return _unfinished(session)
 
 
 def _unfinished(session: Session) -> Answer:

@@ -160,9 +160,6 @@ def ids_of(project: Project) -> dict[str, set[str]]:
     for one in list_routes(root=project.root):
         for id_ in (*ids_at_head(one.began_as or one.goal), one.current_task):
             found.setdefault(id_.casefold(), set()).add(one.route)
-    for known in session_registry.all_sessions(project):
-        for id_ in known.ids:
-            found.setdefault(id_.casefold(), set()).add(known.route)
     return found
 
 
@@ -192,7 +189,7 @@ def give_route(session: Session, prompt: str, named: str = "") -> bool:
         elif not routing.name(project, request, session=id_, redact=partial(_redacted, project)):
             continue
         session.rerouted()
-        session.note(ids=ids_at_head(request), unnamed=False)
+        session.note(unnamed=False)
         return True
     session.note(unnamed=not session.has_route)
     return session.has_route

@@ -204,12 +204,7 @@ class SessionLog:
             record = parsed(line)
             if record is None:
                 continue  # torn
-            if not self._has_header and record.get("type") == "session":
-                self._has_header = record.get("log") == opencode.VERSION
-            if not self._has_header:  # of a version that did not redact
-                file.truncate(0)
-                self._end = 0
-                return False
+            self._has_header = self._has_header or record.get("type") == "session"
             self._written.add(_key(record))
             self._markers |= markers(line.decode("utf-8", "replace"))
         return self._end < found.st_size

@@ -86,7 +86,6 @@ class KnownSession:
     origin      the session of which it is a fork, "" for none
     begins      bytes and lines at the beginning of its transcript that are that session's
     unnamed     a prompt of it was seen, and none yet of which a route's name can be made
-    ids         at the head of the request from which it has its route, such as that of a task
     taken       bytes of its transcript that were taken into its route after it ended, or hold nothing for it
     memory      whose memory it reads and writes, "" where unknown
     """
@@ -121,7 +120,6 @@ class KnownSession:
     origin: str = ""
     begins: tuple[int, ...] = (0, 0)
     unnamed: bool = False
-    ids: tuple[str, ...] = ()
     taken: int = 0
     memory: str = ""
 
