@@ -394,23 +394,10 @@ HEADLESS_SECONDS = 2.0
 """Seconds that a headless run which stops may wait for its checkpoint."""
 
 
-def task_completed(session: Session) -> Answer:
-    """The client says that a task is complete."""
-    start(session, "task-completed")
-    return Answer()
-
-
 def stopped(session: Session) -> Answer:
     """The agent has stopped: for good in a headless run, which ends with it; else until the person goes on."""
     if session.payload.sender.is_headless(session.payload.transcript):
         start(session, "session-end", seconds=HEADLESS_SECONDS)
     elif (look := look_at(session)) is not None:
         _apply(session, look)
-    return Answer()
-
-
-def session_ended(session: Session) -> Answer:
-    """The session is over. A client waits for a second or two at the most, so nothing is waited for here."""
-    session.note(ended=True)
-    start(session, "session-end")
     return Answer()

@@ -185,18 +185,12 @@ def handle(session: Session) -> Answer:
     return said
 
 
-_PROGRESS = {
-    "tools-used": checkpoints.tools_used,
-    "task-completed": checkpoints.task_completed,
-    "stopped": checkpoints.stopped,
-    "session-end": checkpoints.session_ended,
-}
-
-
 def _answered(session: Session) -> Answer:
     event = session.payload.event
-    if event in _PROGRESS:
-        return _PROGRESS[event](session)
+    if event == "tools-used":
+        return checkpoints.tools_used(session)
+    if event == "stopped":
+        return checkpoints.stopped(session)
     if event in ("session-start", "prompt"):  # each imports what it needs, and no more
         from ralf_integrations.hooks import injection
 
@@ -205,6 +199,9 @@ def _answered(session: Session) -> Answer:
         from ralf_integrations.hooks import compacting
 
         return compacting.before(session) if event == "before-compaction" else compacting.after(session)
+    if event in ("task-completed", "session-end"):  # a client waits for little then
+        session.note(ended=event == "session-end")
+        checkpoints.start(session, event)
     return Answer()
 
 

@@ -98,11 +98,6 @@ class Unfinished(NamedTuple):
     context: RouteContext | None
 
     @property
-    def ended(self) -> str:
-        """How and when its session ended, in words."""
-        return f"{'ended' if self.session.ended else 'was interrupted'} {age(self.session.seen)}"
-
-    @property
     def last_words(self) -> str:
         """What the person has said last of it, in quotes; "" for nothing."""
         said = (self.context.active_work.last_request or self.context.goal) if self.context is not None else ""
@@ -111,7 +106,7 @@ class Unfinished(NamedTuple):
     @property
     def named(self) -> str:
         """Its route, and what is known of it, in words."""
-        return f"{self.session.route} ({', '.join(filter(None, (self.ended, self.last_words)))})"
+        return f"{self.session.route} ({', '.join(filter(None, (_ended(self.session), self.last_words)))})"
 
 
 def unfinished(session: Session) -> list[Unfinished]:
@@ -161,10 +156,12 @@ def about(found: Sequence[Unfinished]) -> list[str]:
 
 
 def last_session_text(found: KnownSession) -> str:
-    """A session that is over, and what its route went on from, in words."""
-    before = [route for route in (*found.routes, *found.briefed) if route != found.route]
-    origin = f" It went on from {before[-1]}: `ralf show {before[-1]} --brief`." if before else ""
-    return f"Its last session {Unfinished(found, None).ended}.{origin}"
+    """A session that is over, in words."""
+    return f"Its last session {_ended(found)}."
+
+
+def _ended(found: KnownSession) -> str:
+    return f"{'ended' if found.ended else 'was interrupted'} {age(found.seen)}"
 
 
 def untaken_text(left: list[KnownSession]) -> str:
