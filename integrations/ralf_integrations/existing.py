@@ -16,9 +16,8 @@ from ralf.errors import RalfError
 from ralf.project import Project
 from ralf.redact.redactor import Redactor
 from ralf.route import offsets
-from ralf.routing import Choice
 from ralf.transcripts.events import Position
-from ralf.transcripts.reader import Transcript, open_transcript, requests
+from ralf.transcripts.reader import open_transcript, requests
 from ralf_integrations.client import CLIENTS
 from ralf_integrations.hooks import prompt_intent
 
@@ -67,9 +66,36 @@ def found(project: Project, client: str | None = None) -> tuple[Existing, ...]:
     ]
     if not kept:
         return ()
-    look = _Look(project)
-    looked = (look.at(path, of) for _, path, of in sorted(kept))
-    return tuple(session for session in looked if session is not None)
+    patterns = config.redact_patterns_of(project)
+    key = secrets.token_bytes(32)  # one that is forgotten: a look makes none
+    redactor = Redactor(key, redact.compiled(project.config_file, patterns))
+    taken, given = begun(project), set[str]()
+
+    def look(path: Path, client: str) -> Existing | None:
+        source = open_transcript(path)
+        size = path.stat().st_size
+        route, byte = taken.get(source.session, ("", 0))
+        if byte >= size:
+            return None
+        if route:
+            after = offsets.ingest_offset(project, route, source.session).position
+            return Existing(path, client, source.session, size, size - byte, route, BEGUN, after)
+        asked = tuple(requests(source))
+        if not asked:
+            return None
+        # The route that hooks would have given the session, and that no other session of this look gets.
+        redacted = [redactor.text(request) for request in asked if prompt_intent.is_request(request)]
+        choice = routing.of_past(project, session=source.session, branch=source.branch, requests=redacted, given=given)
+        if choice.rule == routing.FIRST_REQUEST:
+            given.add(choice.route)
+        route = routing.known(project, choice.route) or choice.route
+        return Existing(path, client, source.session, size, size, route, choice.rule, Position())
+
+    sessions = []
+    for _, path, of in sorted(kept):
+        with suppress(RalfError, OSError):
+            sessions.append(look(path, of))
+    return tuple(session for session in sessions if session is not None)
 
 
 def take(
@@ -109,49 +135,3 @@ def begun(project: Project) -> dict[str, tuple[str, int]]:
                 if byte > most.get(session, ("", 0))[1]:
                     most[session] = (route, byte)
     return most
-
-
-class _Look:
-    """One look at a project's sessions: what routes have of them, and which names are given."""
-
-    def __init__(self, project: Project) -> None:
-        self._project = project
-        self._redactor = _redactor(project)
-        self._begun = begun(project)
-        self._given: set[str] = set()
-
-    def at(self, path: Path, client: str) -> Existing | None:
-        """What there is to take of a session, None for nothing."""
-        try:
-            source = open_transcript(path)
-            size = path.stat().st_size
-            route, byte = self._begun.get(source.session, ("", 0))
-            if byte >= size:
-                return None
-            if route:
-                after = offsets.ingest_offset(self._project, route, source.session).position
-                return Existing(path, client, source.session, size, size - byte, route, BEGUN, after)
-            asked = tuple(requests(source))
-            if not asked:
-                return None
-            choice = self._choice(asked, source)
-            route = routing.known(self._project, choice.route) or choice.route
-            return Existing(path, client, source.session, size, size, route, choice.rule, Position())
-        except (RalfError, OSError):
-            return None
-
-    def _choice(self, asked: Iterable[str], source: Transcript) -> Choice:
-        """The route that hooks would have given the session, and that no other session of this look gets."""
-        redacted = [self._redactor.text(request) for request in asked if prompt_intent.is_request(request)]
-        choice = routing.of_past(
-            self._project, session=source.session, branch=source.branch, requests=redacted, given=self._given
-        )
-        if choice.rule == routing.FIRST_REQUEST:
-            self._given.add(choice.route)
-        return choice
-
-
-def _redactor(project: Project) -> Redactor:
-    """One under a key that is forgotten: a look makes no key."""
-    patterns = config.redact_patterns_of(project)
-    return Redactor(secrets.token_bytes(32), redact.compiled(project.config_file, patterns))

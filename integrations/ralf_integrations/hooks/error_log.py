@@ -41,13 +41,11 @@ def add(project: Project, where: str, error: BaseException) -> None:
         before = _content(path)
         is_new = f": {what}\n" not in before  # another event may have met the same
         entry = f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {line}\n"
+        mode = "a"
         if len(before.encode()) + len(entry.encode()) > MOST:
-            half = before[-MOST // 4 :]
-            with open(path, "w", opener=open_single_link, encoding="utf-8") as file:
-                file.write(half[half.find("\n") + 1 :] + entry)
-        else:
-            with open(path, "a", opener=open_single_link, encoding="utf-8") as file:
-                file.write(entry)
+            mode, entry = "w", before[-MOST // 4 :].partition("\n")[2] + entry
+        with open(path, mode, opener=open_single_link, encoding="utf-8") as file:
+            file.write(entry)
         if is_new and not isinstance(error, Fenced):
             with open(_unsaid(project), "w", opener=open_single_link, encoding="utf-8") as file:
                 file.write(f"{line} (more in {path})")
