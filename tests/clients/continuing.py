@@ -27,7 +27,6 @@ import scenario
 from offline import World, bash, said
 
 import ralf
-import storekit
 from ralf.transcripts.reader import open_transcript
 
 REQUEST = "Move the tide table from CSV to SQLite in ten steps. Never write to deploy/prod.env."
@@ -36,7 +35,6 @@ CHOICE = "Use SQLite instead of Postgres, because one file needs no server."
 OTHER = "Paint the shed of the harbour office green"
 OTHER_ROUTE = "paint-the-shed-of-the-harbour-office"
 OTHER_CHOICE = "Use linseed oil instead of acrylic, because the wood has to breathe."
-OF_A_FILE = "Use FastAPI over Flask"
 
 
 @dataclass(frozen=True)
@@ -147,12 +145,6 @@ def a_worktree(stage: Stage) -> None:
     subprocess.run([*git, "worktree", "add", "-q", "--detach", str(stage.world.project / "beside")], check=True)
 
 
-def a_file(stage: Stage) -> None:
-    path = storekit.route_file(stage.world.project, "api-refactoring")
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(storekit.V100, encoding="utf-8")
-
-
 def forks(stage: Stage) -> str:
     (log,) = stage.world.transcripts()
     return stage.asks("And what comes next?", options=f"--resume {log.stem} --fork-session")
@@ -192,7 +184,6 @@ SCENARIOS: dict[str, tuple[Steps, Asked]] = {
         Asked(unsent=(OTHER_CHOICE, OTHER_ROUTE)),
     ),
     "after a clear": ((lambda stage: stage.asks_after_clear(REQUEST, CHOICE, "continue"),), Asked()),
-    "a file of the first version, no log": ((a_file, asks("continue")), Asked((OF_A_FILE,), (), "api-refactoring")),
     "a fork": ((tides, forks), Asked((), ("Context available", "# Context of"), ROUTE)),
 }
 """By name, what happens, and how the last session of it has to go on."""
