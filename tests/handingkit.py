@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -103,18 +99,6 @@ def remembered(root: Path, session: str, **fields: Any) -> KnownSession:
     known = replace(session_registry.load(Project(root), session), **fields)
     session_registry.save(Project(root), known)
     return known
-
-
-@contextmanager
-def process() -> Iterator[tuple[int, int]]:
-    """A process that runs, as a client's would, and when it began."""
-    running = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-    try:
-        stat = Path(f"/proc/{running.pid}/stat").read_text()
-        yield running.pid, int(stat.rpartition(")")[2].split()[19])
-    finally:
-        running.kill()
-        running.wait()
 
 
 def log(path: Path, session: str, *turns: tuple[str, Any], first: int = 0) -> None:

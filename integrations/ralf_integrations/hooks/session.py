@@ -21,6 +21,7 @@ from ralf.transcripts.reader import Transcript, open_transcript
 from ralf_integrations.hooks import session_registry, usage
 from ralf_integrations.hooks.messages import Answer, Payload
 
+_MOST_HANDED = 32  # texts that are remembered
 _START = 80  # characters of a text by which it is looked for
 
 
@@ -148,7 +149,8 @@ class Session:
             labels=said.labels,
             when=int(time.time()),
         )
-        self.note(handed=self.known.with_handed(handed).handed, cost=self.known.cost + tokens.estimate(text))
+        kept = (*self.known.handed, handed)[-_MOST_HANDED:]
+        self.note(handed=kept, cost=self.known.cost + tokens.estimate(text))
 
     @property
     def worktree(self) -> str:

@@ -23,7 +23,6 @@ from ralf.text.frozen import dataclass, fields, replace
 from ralf.transcripts.reader import is_own_log
 from ralf_integrations.client import Client
 
-_MOST_HANDED = 32
 _UNTOLD = 3_600  # seconds
 _DAYS = 90  # after which a session is forgotten: its client has long deleted the transcript
 _END_OF_TIME = 2**36  # seconds since 1970 that a date can still tell, and more bytes than any log has
@@ -122,10 +121,6 @@ class KnownSession:
     unnamed: bool = False
     taken: int = 0
     memory: str = ""
-
-    def with_handed(self, handed: Handed) -> KnownSession:
-        """The same, with one more text that was handed over."""
-        return replace(self, handed=(*self.handed, handed)[-_MOST_HANDED:])
 
 
 def folder(project: Project) -> Path:
