@@ -74,7 +74,6 @@ Why = Literal["due", "task-completed", "session-end", "compaction", "route-chang
 _OF_RUNS = ("run-begun", "run-ended")
 _ENDS = ("session-end", "run-ended")
 _OF_MEMORY = _LEARN, _JUDGE = "learn", "judge"  # what is done to the memory instead of a checkpoint
-_QUIET = "quiet"
 
 
 def start(session: Session, why: Why, *, route: str = "", seconds: float = 0.0) -> bool:
@@ -112,24 +111,15 @@ def take(
     new = source.size() - ingest_offset(project, route, session, source).position.byte
     if new <= 0 or (why == "due" and _is_taken(project, session)):
         return new <= 0
-    child = spawn(project, route, session, client, why, [source.path], quiet=bool(patience))
+    child = spawn(project, route, session, client, why, [source.path])
     return new <= seconds * BYTES_PER_SECOND and environment.status_within(child, patience or seconds) == 0
 
 
-def spawn(
-    project: Project,
-    route: str,
-    session: str,
-    client: str,
-    why: Why,
-    transcripts: Iterable[Path],
-    *,
-    quiet: bool = False,
-) -> int:
+def spawn(project: Project, route: str, session: str, client: str, why: Why, transcripts: Iterable[Path]) -> int:
     """Start a process that makes checkpoints of transcripts, one after the other, and return its id. Its exit status is
-    0 for success; an error goes to the error log, unless `quiet`. OSError, NotImplementedError: none was started.
+    0 for success; an error goes to the error log. OSError, NotImplementedError: none was started.
     """
-    arguments = [str(project.root), route, session, client, why, _QUIET if quiet else "", *map(str, transcripts)]
+    arguments = [str(project.root), route, session, client, why, *map(str, transcripts)]
     return environment.start_detached(__name__, __file__, arguments)
 
 
@@ -141,10 +131,10 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def make(arguments: Sequence[str]) -> bool:
-    """Make the checkpoints that `ROOT ROUTE SESSION CLIENT WHY QUIET TRANSCRIPT…` ask for, and have another process
+    """Make the checkpoints that `ROOT ROUTE SESSION CLIENT WHY TRANSCRIPT…` ask for, and have another process
     learn from them; or do what that one does. Whether all went well.
     """
-    root, route, session, client, why, quiet, *named = arguments
+    root, route, session, client, why, *named = arguments
     os.chdir("/")
     project, transcripts = projects.find(root), [Path(one) for one in named]
     try:
@@ -155,11 +145,10 @@ def make(arguments: Sequence[str]) -> bool:
             if config.of(project).memory == "on" and (any(made) or why in _ENDS):
                 learning = _JUDGE if why in _ENDS else _LEARN  # nobody waits for it
                 with suppress(OSError, NotImplementedError):  # the next one learns from this checkpoint, too
-                    arguments = [root, route, session, client, learning, quiet, *named]
+                    arguments = [root, route, session, client, learning, *named]
                     environment.start_detached(__name__, __file__, arguments)
     except (Exception, Exhausted) as error:  # noqa: BLE001  # nobody looks on: the next hook says it
-        if quiet != _QUIET:
-            error_log.add(project, f"{why} of {route}" if why in _OF_MEMORY else f"checkpoint of {route}", error)
+        error_log.add(project, f"{why} of {route}" if why in _OF_MEMORY else f"checkpoint of {route}", error)
         return False
     return True
 

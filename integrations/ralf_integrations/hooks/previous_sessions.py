@@ -296,5 +296,5 @@ def _take_runs(session: Session, folders_of: Callable[[Any], Iterable[Path]], wh
         asked = extensions.ask(extensions.RUNS, folders_of)
         paths = [folder.absolute() for folders in asked for folder in folders]
         if paths:
-            child = checkpoints.spawn(session.project, session.route, "", "", why, paths, quiet=True)
+            child = checkpoints.spawn(session.project, session.route, "", "", why, paths)
             environment.status_within(child, RUN_SECONDS)
