@@ -88,7 +88,7 @@ def noticed(session: Session) -> Answer:
     """The log shows a compaction that no hook was told of, and of which no checkpoint has been made: what goes beside
     its summary is handed over, once.
     """
-    if session.payload.sender.tells_compaction or session.settings.inject != "auto":
+    if session.settings.inject != "auto":
         return Answer()
     summary = _summary(session)
     if not summary:

@@ -177,10 +177,10 @@ def handle(session: Session) -> Answer:
         if waiting := session.known.waiting:  # alone, for a receipt is for a whole text
             session.note(waiting="")
             said = replace(said, context=waiting, what="survived")
-        elif payload.event == "tools-used" and not payload.sender.tells_compaction:
+        elif payload.event in ("tools-used", "prompt") and not payload.sender.tells_compaction:
             from ralf_integrations.hooks import compacting  # of few clients only the log tells
 
-            said = compacting.noticed(session)
+            said = replace(compacting.noticed(session), notice=said.notice)
     session.hand(said)
     return said
 

@@ -94,12 +94,7 @@ _LONGEST_NAMED = 100  # characters of what stands for a route and names none
 
 def prompted(session: Session) -> Answer:
     """What is handed over with a prompt: `_prompted`, and behind it, once in a window, what the memory has of it."""
-    said = _prompted(session)
-    if not said.context and not session.payload.sender.tells_compaction:
-        from ralf_integrations.hooks import compacting  # of few clients only the log tells
-
-        said = replace(compacting.noticed(session), notice=said.notice)
-    return _with_memory(session, said)
+    return _with_memory(session, _prompted(session))
 
 
 def _prompted(session: Session) -> Answer:
