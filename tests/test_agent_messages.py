@@ -148,13 +148,6 @@ def test_a_name_that_begins_several_sessions_or_is_nobodys_is_refused_unless_it_
     assert send(here, "executor-7", message, waits=True)[0] == "executor-7"
 
 
-def test_what_waits_for_a_name_is_moved_to_its_session_once(here: Project) -> None:
-    send(here, "executor-7", Message("me", "Look."), waits=True)
-    assert inbox.forward(here, "executor-7", "s-1") == 1
-    assert inbox.forward(here, "executor-7", "s-1") == 0
-    assert [notice.text for notice in receive(here, ["executor-7", "s-1"])] == ["Look."]
-
-
 def test_code_with_escapes_is_found_as_it_is_and_escaped_once_more(here: Project) -> None:
     lines = [f'○ print("\\n".join(tide_{number}), end="\\t{number}")' for number in range(12)]
     (here.root / "escapes.py").write_text("\n".join(lines))

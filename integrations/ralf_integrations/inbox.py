@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -82,7 +82,8 @@ def send(project: Project, session: str, text: str, *, sender: str, by: str = "a
     if len(said) > LONGEST:
         what = f"{len(said):,} characters are too long for a notice: at most {LONGEST:,}"
         raise UsageError(_named(session), what, "put it into a file, and name the file in the notice")
-    id_ = _id_of(key) if key else f"{_ID}{uuid.uuid4().hex}"
+    digest = sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    id_ = f"{_ID}{digest if key else uuid.uuid4().hex}"
     record = {
         "session": redacted(_named(session)),
         "sender": redacted(trimmed(one_line(clean(sender)), _LONGEST_NAME)),
@@ -99,10 +100,6 @@ def send(project: Project, session: str, text: str, *, sender: str, by: str = "a
     raise _busy(session)
 
 
-def _id_of(key: str) -> str:
-    return f"{_ID}{sha256(key.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
-
-
 def take(project: Project, session: str, limit: int) -> list[Notice]:
     """The oldest notices that wait whose text (`rendered`) has at most `limit` characters, as JavaScript counts them;
     no other call returns them again. [] for none; what does not fit waits on.
@@ -116,16 +113,6 @@ def deliver(project: Project, session: str, notices: Iterable[Notice]) -> None:
     """Say that notices were handed over; those that wait no longer are passed over. Raises what `take` does."""
     ids = {notice.id for notice in notices}
     _delivered(project, session, lambda all_: [notice for notice in all_ if notice.id in ids])
-
-
-def forward(project: Project, name: str, session: str) -> int:
-    """Move what waits under an agent's name into its session's inbox, each notice once; how many were moved."""
-    named = waiting(project, name) if name != session else []
-    for notice in named:
-        send(project, session, notice.text, sender=notice.sender, by=notice.by, key=f"{name}:{notice.id}")
-    if named:
-        deliver(project, name, named)
-    return len(named)
 
 
 def _delivered(project: Project, session: str, chosen: Callable[[Sequence[Notice]], list[Notice]]) -> list[Notice]:
@@ -178,14 +165,20 @@ def fitting(notices: Iterable[Notice], limit: int) -> list[Notice]:
 
 
 def _waiting(entries: Iterable[Entry]) -> list[Notice]:
+    """The notices that no record says to be delivered; a record that makes no sense is passed over."""
     notices: dict[str, Notice] = {}
-    for id_, record in _records(entries):
+    for entry in entries:
+        try:
+            record = json.loads(entry.record)
+            delivered = [*record.get("delivered", ())]
+        except MALFORMED:
+            continue
         if record.get("kind") == "notice":
-            notice = Notice(id_, *(str(record.get(key, "")) for key in ("at", "sender", "text", "by")))
-            notices.setdefault(id_, notice)
+            notice = Notice(entry.id, *(str(record.get(key, "")) for key in ("at", "sender", "text", "by")))
+            notices.setdefault(entry.id, notice)
         elif record.get("kind") == "delivered":
-            for delivered in record.get("delivered", ()):
-                notices.pop(str(delivered), None)
+            for one in delivered:
+                notices.pop(str(one), None)
     return list(notices.values())
 
 
@@ -193,17 +186,6 @@ def _entries(project: Project, session: str) -> list[Entry]:
     """The records of a session's inbox; none are there, and nothing is made, where nobody has written to it."""
     stream = stream_of(session)
     return list(project.store.read(stream)) if project.store.head(stream) is not None else []
-
-
-def _records(entries: Iterable[Entry]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The records of an inbox; one that makes no sense is passed over."""
-    for entry in entries:
-        try:
-            record = json.loads(entry.record)
-            iter(record.get("delivered", ()))
-        except MALFORMED:
-            continue
-        yield entry.id, record
 
 
 def _append(

@@ -146,7 +146,8 @@ def _answer(payload: Payload, project: Project, say: Callable[[str], object]) ->
         if notices:
             from ralf_integrations import inbox
 
-            inbox.deliver(project, payload.session, notices)
+            for name in _names(payload):
+                inbox.deliver(project, name, notices)
     from ralf.route import archive  # a stamp is looked at, and the client has its answer
 
     with suppress(RalfError, OSError, NotImplementedError):
@@ -228,19 +229,23 @@ def introduce(project: Project, payload: Payload) -> str:
 # ---- notices that wait ----
 
 
+def _names(payload: Payload) -> list[str]:
+    """Under which notices wait for the session: its own, and the one that a loop gave its agent."""
+    return [name for name in (payload.session, agent_name()) if name]
+
+
 def _with_notices(said: Answer, session: Session) -> tuple[Answer, list[Notice]]:
     """The answer with the notices that wait, and these, where it hands nothing else to the agent: a receipt is told by
     the text of a whole answer. Otherwise, and where not all fit, the session's next hook looks again.
     """
-    project, id_, name = session.project, session.payload.session, agent_name()
-    if not usage.inbox_size(project, id_) and not (name and usage.inbox_size(project, name)):
+    project = session.project
+    names = [name for name in _names(session.payload) if usage.inbox_size(project, name)]
+    if not names:
         return said, []
     from ralf_integrations import inbox  # few sessions are told anything
 
     try:
-        if name:  # what waits under the name that a loop gave the agent
-            inbox.forward(project, name, id_)
-        waiting = inbox.waiting(project, id_)
+        waiting = [notice for name in names for notice in inbox.waiting(project, name)]
     except (RalfError, OSError) as error:  # what the hook itself has to say is said all the same
         error_log.add(project, session.payload.name, error)
         return said, []
