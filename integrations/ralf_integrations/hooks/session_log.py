@@ -122,7 +122,6 @@ class SessionLog:
         self._redactor = redactor
         self._known: dict[str, str] = {}  # random secrets, and their markers
         self._markers: dict[str, str] = {}  # that the log has, by their tags: other processes knew other secrets
-        self._learned: set[Key] = set()  # records whose secrets this process knows
         self._written: set[Key] = set()
         self._header: Mapping[str, Any] = {
             "type": "session",
@@ -144,17 +143,15 @@ class SessionLog:
             self._header = {**record, "log": opencode.VERSION}
             record = self._header
         key = _key(record)
-        if self._is_deleted or (key in self._written and key in self._learned and not self._has_moved()):
+        if self._is_deleted or (key in self._written and not self._has_moved()):
             return
         known = set(self._known)
         try:
             with open(self.path, "a+b", opener=open_single_link) as file:
                 fcntl.flock(file, fcntl.LOCK_EX)
                 torn = self._catch_up(file)
-                made = self._redacted(record)  # of a record that the log has, too: its secrets may be said again
-                self._learned.add(key)
                 if key not in self._written:
-                    self._write(file, key, made, torn=torn)
+                    self._write(file, key, self._redacted(record), torn=torn)
         finally:
             self._mask(self._known.keys() - known)
         for secret in list(self._known)[:-_MOST_KNOWN]:
