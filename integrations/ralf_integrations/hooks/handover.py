@@ -8,7 +8,6 @@ noted, so that its arrival can be confirmed (`receipts`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 
@@ -21,7 +20,6 @@ from ralf.route.load import load_state
 from ralf.text import tokens
 from ralf.text.cleaning import FENCE_TOKENS, fence_characters, fenced, shown
 from ralf.text.frozen import replace
-from ralf.text.patterns import regex
 from ralf.text.tokens import CHARACTERS_PER_TOKEN
 from ralf_integrations.hooks import prompt_intent, session_registry, usage
 from ralf_integrations.hooks.messages import LIMIT, length
@@ -44,7 +42,6 @@ _FORM = (
     " commands and the person's words are recorded already."
 )
 _SECONDS = ((86_400, "day"), (3_600, "h"), (60, "min"))
-_ZONE = regex(r"(?:Z|[+-]\d\d:?\d\d)\Z")
 
 
 def context_of(project: Project, route: str) -> RouteContext | None:
@@ -148,12 +145,11 @@ def words(text: str) -> str:
 
 def age(time: str | float) -> str:
     """How long ago something was: `2 h ago`. A text that is no time is given back as it is."""
-    moment = datetime.fromtimestamp(time, UTC) if isinstance(time, float) else None
-    with suppress(ValueError):
-        moment = moment or datetime.fromisoformat(str(time) if _ZONE.search(str(time)) else f"{time}Z")
-    if moment is None:
+    try:
+        moment = datetime.fromtimestamp(time, UTC) if isinstance(time, float) else datetime.fromisoformat(time)
+    except ValueError:
         return shown(str(time)) or "at an unknown time"
-    seconds = (datetime.now(UTC) - moment).total_seconds()
+    seconds = (datetime.now(UTC) - (moment if moment.tzinfo else moment.replace(tzinfo=UTC))).total_seconds()
     for size, unit in _SECONDS:
         if seconds >= size:
             count = int(seconds // size)
