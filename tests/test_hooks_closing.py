@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import resource
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -86,3 +87,17 @@ def test_codex_in_its_headless_form_is_told_by_its_rollout(rig: Rig) -> None:
     assert CODEX.is_headless(rig.transcript)
     rig.transcript.write_text(head % ("codex_cli_rs", "cli"))
     assert not CODEX.is_headless(rig.transcript)
+
+
+def test_a_process_that_a_hook_started_ends_in_any_case(tmp_path: Path) -> None:
+    code = (
+        "from ralf_integrations.hooks.checkpoints import Exhausted, limit_work\n"
+        "import re\n"
+        "limit_work(1)\n"
+        "try:\n"
+        "    re.search('(?:a|aa)+!', 'a' * 80)\n"
+        "except Exhausted as error:\n"
+        "    print(error)\n"
+    )
+    assert storekit.finished([storekit.start(code, cwd=tmp_path)]) != [""]
+    assert resource.getrlimit(resource.RLIMIT_CPU)[0] == resource.RLIM_INFINITY  # that of the tests is as it was
