@@ -117,7 +117,6 @@ PARTS = {
         "hostile logs, documents, stores and repositories; expressions are linear; secrets",
         (
             "tests/test_hostile*.py",
-            "tests/test_hooks_hostile.py",
             "tests/test_fuzz.py",
             "tests/test_linear.py",
             "tests/test_roundtrip.py",
