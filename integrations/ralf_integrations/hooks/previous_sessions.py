@@ -63,13 +63,12 @@ def catch_up(project: Project, route: str, but: str, *, deadline: float = 0.0) -
             if size in (0, found.taken, offsets.ingest_offset(project, route, found.session).position.byte):
                 continue  # one that has become shorter was replaced
             source, seconds = open_transcript(Path(found.transcript)), deadline - time.monotonic()
-            is_another = source.session != found.session or source.format == "text"
+            is_its_own = source.session == found.session and source.format != "text"
+            how = {"seconds": seconds, "patience": _PATIENCE}
             if (
-                is_another
+                not is_its_own
                 or seconds < _LEAST
-                or not checkpoints.take(
-                    project, found.route, found.session, "", source, "session-end", seconds=seconds, patience=_PATIENCE
-                )
+                or not checkpoints.take(project, found.route, found.session, "", source, "session-end", **how)
             ):
                 left.append(found)
                 continue
