@@ -8,7 +8,7 @@ prompt: every other wish to go on is understood by the agent, which is told what
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, partial
 from itertools import islice
 from pathlib import Path
@@ -178,7 +178,8 @@ def give_route(session: Session, prompt: str, named: str = "") -> bool:
     named  the route that is meant by the prompt
     """
     project, id_ = session.project, session.payload.session
-    for request in () if session.known.forked else (*first_requests(session), prompt):
+    before = requests(session.readable) if session.readable is not None else ()
+    for request in () if session.known.forked else (*before, prompt):
         route, task = named if request == prompt else "", routing.task_named(request)
         if not route and not is_request(request):
             continue
@@ -238,11 +239,6 @@ def has_worked(source: Transcript) -> bool:
 def has_content(source: Transcript) -> bool:
     """Whether a session is more than a greeting: it has worked, or was asked for something."""
     return has_worked(source) or any(map(says_enough, requests(source)))
-
-
-def first_requests(session: Session) -> Iterator[str]:
-    """Returns what the session was asked for first, as far as its log tells yet."""
-    return iter(()) if session.readable is None else requests(session.readable)
 
 
 def _redacted(project: Project, text: str) -> str:
