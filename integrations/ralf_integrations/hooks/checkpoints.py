@@ -73,7 +73,7 @@ Why = Literal["due", "task-completed", "session-end", "compaction", "route-chang
 
 _OF_RUNS = ("run-begun", "run-ended")
 _ENDS = ("session-end", "run-ended")
-_OF_MEMORY = _LEARN, _JUDGE = "learn", "judge"  # what is done to the memory instead of a checkpoint
+_LEARN = "learn"  # from the checkpoints, instead of making one
 
 
 def start(session: Session, why: Why, *, route: str = "", seconds: float = 0.0) -> bool:
@@ -138,17 +138,17 @@ def make(arguments: Sequence[str]) -> bool:
     os.chdir("/")
     project, transcripts = projects.find(root), [Path(one) for one in named]
     try:
-        if why in _OF_MEMORY:
-            _learn(project, route, session, transcripts if why == _JUDGE else ())
+        if why == _LEARN:
+            _learn(project, route, session, transcripts)
         else:
             made = [work(project, route, session, client, transcript, why) for transcript in transcripts]
             if config.of(project).memory == "on" and (any(made) or why in _ENDS):
-                learning = _JUDGE if why in _ENDS else _LEARN  # nobody waits for it
-                with suppress(OSError, NotImplementedError):  # the next one learns from this checkpoint, too
-                    arguments = [root, route, session, client, learning, *named]
+                ended = named if why in _ENDS else []
+                with suppress(OSError, NotImplementedError):  # nobody waits for it; the next one learns from this, too
+                    arguments = [root, route, session, client, _LEARN, *ended]
                     environment.start_detached(__name__, __file__, arguments)
     except (Exception, Exhausted) as error:  # noqa: BLE001  # nobody looks on: the next hook says it
-        error_log.add(project, f"{why} of {route}" if why in _OF_MEMORY else f"checkpoint of {route}", error)
+        error_log.add(project, f"{'memory' if why == _LEARN else 'checkpoint'} of {route}", error)
         return False
     return True
 
@@ -212,7 +212,7 @@ def _is_taken(project: Project, session: str) -> bool:
         return True
 
 
-def _learn(project: Project, route: str, session: str, ended: Sequence[Path] = ()) -> None:
+def _learn(project: Project, route: str, session: str, ended: Sequence[Path]) -> None:
     """Take in what a route's checkpoints hold; of a session that is over also what came of what it was handed.
 
     session  as the client's hooks tell it
