@@ -87,12 +87,10 @@ def _what(project: Project, error: BaseException) -> str:
 
 def _place(error: BaseException) -> str:
     """The module and line that raised it."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None:
-        return "?"
-    return f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+    import traceback  # no hook that does its work needs it
+
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "?"
 
 
 def _content(path: Path) -> str:
