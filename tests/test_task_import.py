@@ -19,17 +19,19 @@ from ralf.tasks.claims import claim
 from ralf.tasks.editing import edit
 from ralf.tasks.model import Claim, Task, TaskState
 from ralf_migrations.task_formats import ImportedTask
-from ralf_migrations.task_import import FROM, UNMET, Plan, import_tasks, plan_import
+from ralf_migrations.task_import import FROM, UNMET, ImportReport, import_tasks, plan_import
 
 
 def there(id_: str, **fields: Any) -> ImportedTask:
-    return ImportedTask("beads", id_, fields.pop("title", f"Do {id_}"), **fields)
+    said = {name: fields.pop(name) for name in ("parent", "summary", "reason", "is_deleted") if name in fields}
+    return ImportedTask("beads", Task(id_, fields.pop("title", f"Do {id_}"), **fields), **said)
 
 
-def applied(plan: Plan, states: Iterable[TaskState] = ()) -> list[TaskState]:
+def applied(plan: ImportReport, states: Iterable[TaskState] = ()) -> list[TaskState]:
     """The tasks after an import."""
     tasks = {state.task.id: state for state in states}
-    for _, id_, changes in plan.steps:
+    for step in plan.steps:
+        id_, changes = step.id, step.changes
         state = tasks.get(id_, TaskState(Task(id=id_)))
         said = {name: changes[name] for name in ("summary", "reason", "progress") if name in changes}
         fields = {name: value for name, value in changes.items() if name not in ("extra", *said)}
@@ -56,13 +58,13 @@ def test_a_new_list_gives_new_tasks_with_ids_of_their_own_and_translated_depende
     plan = plan_import([there("2", after=("1",), priority=8), there("1", status="completed", summary="done")], [])
     states = applied(plan)
     made = keys(states)
-    assert [step.task.origin_id for step in plan.steps] == ["1", "2"]  # what is waited for comes first
+    assert [step.listed.task.id for step in plan.steps] == ["1", "2"]  # what is waited for comes first
     assert made["2"].after == (made["1"].id,)
     assert (made["2"].priority, made["1"].status) == (8, "completed")
     assert made["1"].created_by == "import"
     assert all(task.id.startswith("TASK-") and 10 < len(task.id) < 14 for task in made.values())
     assert {state.task.status: state.summary for state in states}["completed"] == "done"
-    assert plan.new == {task.id for task in made.values()}
+    assert [step.what for step in plan.steps] == ["added", "added"]
 
 
 def test_a_list_imported_twice_changes_nothing() -> None:
@@ -72,23 +74,23 @@ def test_a_list_imported_twice_changes_nothing() -> None:
         there("3", parent="2"),
     ]
     states = applied(plan_import(tasks, []))
-    again = plan_import([replace(tasks[0], text="a b\n"), *tasks[1:]], states)  # white space is no change
+    again = plan_import([there("1", text="a b\n", tags=("x", "y")), *tasks[1:]], states)  # white space is no change
     assert [step.changes for step in again.steps] == [{}, {}, {}]
-    assert not again.new
+    assert not again.those("added")
 
 
 def test_what_changed_there_is_taken_what_changed_here_stays_and_what_changed_on_both_sides_is_reported() -> None:
     states = applied(plan_import([there("1"), there("2"), there("3")], []))
     states = edited(edited(states, "2", title="Mine"), "3", title="Mine", priority=9)
     plan = plan_import([there("1", title="Theirs"), there("2"), there("3", title="Theirs", text="new")], states)
-    changes = {task.origin_id: {k: v for k, v in made.items() if k != "extra"} for task, _, made in plan.steps}
+    changes = {one.listed.task.id: {k: v for k, v in one.changes.items() if k != "extra"} for one in plan.steps}
     assert changes == {"1": {"title": "Theirs"}, "2": {}, "3": {"text": "new"}}
-    assert list(plan.conflicts.values()) == [("title",)]
+    assert [step.kept for step in plan.steps] == [(), (), ("title",)]
     after = applied(plan, states)
     assert keys(after)["3"].title == "Mine"
     again = plan_import([there("1", title="Theirs"), there("2"), there("3", title="Theirs", text="new")], after)
     assert not any(step.changes for step in again.steps)
-    assert not again.conflicts
+    assert not any(step.kept for step in again.steps)
 
 
 def test_a_status_goes_forward_only() -> None:
@@ -109,11 +111,24 @@ def test_a_status_goes_forward_only() -> None:
     assert "status" not in plan_import([there("1")], states).steps[0].changes  # how it stood there is not known
 
 
+def test_a_number_that_ended_here_and_was_given_to_another_task_there_is_a_new_task() -> None:
+    ended = edited(applied(plan_import([there("1", text="Of oak.")], [])), "1", status="completed")
+    reworded = plan_import([there("1", title="Do it all", text="Of oak.")], ended)
+    assert [step.what for step in reworded.steps] == ["updated"]
+    plan = plan_import([there("1", title="Paint it", text="Blue."), there("2", after=("1",))], ended)
+    assert [(step.what, step.listed.task.title) for step in plan.steps] == [("added", "Paint it"), ("added", "Do 2")]
+    assert plan.steps[1].changes["after"] == (plan.steps[0].id,)
+    after = applied(plan, ended)
+    assert [state.task.status for state in after] == ["completed", "pending", "pending"]
+    again = plan_import([there("1", title="Paint it", text="Blue."), there("2", after=("1",))], after)
+    assert not any(step.changes for step in again.steps)
+
+
 def test_a_task_that_was_deleted_there_is_not_added_and_one_that_is_here_is_cancelled() -> None:
     gone = there("1", status="cancelled", is_deleted=True)
     plan = plan_import([gone, there("2", after=("1",))], [])
-    assert [step.task.origin_id for step in plan.steps] == ["2"]
-    assert plan.problems == ["beads:2: waits for beads:1, which was deleted there: left out"]
+    assert [step.listed.task.id for step in plan.steps] == ["2"]
+    assert list(plan.problems) == ["beads:2: waits for beads:1, which was deleted there: left out"]
     states = applied(plan_import([there("1"), there("2", after=("1",))], []))
     made = keys(applied(plan_import([gone, there("2", after=("1",))], states), states))
     assert (made["1"].status, made["2"].after) == ("cancelled", ())
@@ -121,7 +136,7 @@ def test_a_task_that_was_deleted_there_is_not_added_and_one_that_is_here_is_canc
 
 def test_a_dependency_that_is_not_in_the_list_is_reported_and_kept_in_the_file_until_it_is_there() -> None:
     plan = plan_import([there("2", after=("1",))], [])
-    assert plan.problems == ["beads:2: waits for beads:1, which is not in the list: left out"]
+    assert list(plan.problems) == ["beads:2: waits for beads:1, which is not in the list: left out"]
     states = applied(plan)
     assert states[0].task.extra[UNMET] == "beads:1"
     after = keys(applied(plan_import([there("2", after=("1",)), there("1")], states), states))
@@ -134,7 +149,7 @@ def test_a_dependency_that_is_not_in_the_list_is_reported_and_kept_in_the_file_u
 def test_a_circle_is_reported_with_its_path_and_only_what_closes_it_is_left_out() -> None:
     tasks = [there("1", after=("3",)), there("2", after=("1",)), there("3", after=("2",)), there("4", after=("1", "4"))]
     plan = plan_import(tasks, [])
-    assert plan.problems == [
+    assert list(plan.problems) == [
         "beads:2: waits for beads:1: left out, it closes a circle: beads:1 → beads:3 → beads:2 → beads:1",
         "beads:4: waits for beads:4: left out, it closes a circle: beads:4 → beads:4",
     ]
@@ -167,7 +182,7 @@ _TASKS = st.lists(
         is_deleted=st.integers(0, 9).map(lambda n: n == 0),
     ),
     max_size=9,
-    unique_by=lambda one: one.origin_id,
+    unique_by=lambda one: one.task.id,
 )
 
 
@@ -189,7 +204,7 @@ def test_any_list_can_be_imported_has_no_circle_and_the_second_import_changes_no
         assert final <= {state.task.id for state in states if state.task.status in ("completed", "cancelled")}
         assert len({state.task.extra[FROM] for state in states}) == len(states)
         again = plan_import(tasks, states)
-        assert not again.new
+        assert not again.those("added")
         assert not any(step.changes for step in again.steps)
 
 
@@ -235,13 +250,13 @@ def test_an_imported_list_stands_in_files_with_its_results_and_can_be_claimed(pr
     assert (len(dry.those("added")), dry.dry_run) == (3, True)
     assert not (project / ".autonomous" / "tasks").exists()
     report = import_tasks(path, root=project)
-    assert [(one.origin, one.what, one.status) for one in report.tasks] == [
+    assert [(one.listed.key, one.what, one.listed.task.status) for one in report.steps] == [
         ("beads:bd-1", "added", "completed"),
         ("beads:bd-2", "added", "pending"),
         ("beads:bd-3", "added", "failed"),
     ]
-    assert [one.id for one in report.tasks] == [one.id for one in dry.tasks]
-    keel, plank, sails = (store.get(one.id, root=project) for one in report.tasks)
+    assert [one.id for one in report.steps] == [one.id for one in dry.steps]
+    keel, plank, sails = (store.get(one.id, root=project) for one in report.steps)
     assert (keel.task.status, keel.summary, keel.task.extra[FROM]) == ("completed", "It stands.", "beads:bd-1")
     assert (plank.task.after, plank.progress) == ((keel.task.id,), "begun there by kim")
     assert (sails.task.status, sails.reason) == ("failed", "deferred in beads")
@@ -259,21 +274,21 @@ def test_the_second_import_writes_nothing_and_a_later_one_only_what_changed_ther
     records = (project / ".autonomous" / "context" / "journal").rglob("*")
     sizes = {each: each.stat().st_size for each in records if each.is_file()}
     report = import_tasks(path, root=project)
-    assert [each.what for each in report.tasks] == ["unchanged", "unchanged"]
+    assert [each.what for each in report.steps] == ["unchanged", "unchanged"]
     assert files(project) == before
     assert {each: each.stat().st_size for each in sizes} == sizes
-    edit(report.tasks[1].id, title="Mine", root=project)
+    edit(report.steps[1].id, title="Mine", root=project)
     path = beads(project, {**one, "title": "Keelson", "priority": 0}, {"id": "bd-2", "title": "Theirs"})
     report = import_tasks(path, root=project)
-    assert [(each.what, each.fields, each.kept) for each in report.tasks] == [
+    assert [(each.what, each.fields, each.kept) for each in report.steps] == [
         ("updated", ("title", "priority"), ()),
         ("updated", ("after",), ("title",)),
     ]
-    assert store.get(report.tasks[0].id, root=project).task.priority == 10
-    assert store.get(report.tasks[1].id, root=project).task.title == "Mine"
+    assert store.get(report.steps[0].id, root=project).task.priority == 10
+    assert store.get(report.steps[1].id, root=project).task.title == "Mine"
     path = beads(project, {**one, "status": "closed", "close_reason": "done there"}, {"id": "bd-2", "title": "Theirs"})
     import_tasks(path, root=project)
-    state = store.get(report.tasks[0].id, root=project)
+    state = store.get(report.steps[0].id, root=project)
     assert (state.task.status, state.summary, state.task.title) == ("completed", "done there", "Keel")
 
 

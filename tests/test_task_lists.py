@@ -6,6 +6,7 @@ import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 
 from examples import examples
 from ralf.errors import Damaged, RalfError
-from ralf_migrations.task_formats import ImportedTask, NoTaskList
+from ralf_migrations.task_formats import NoTaskList
 from ralf_migrations.task_lists import read_lists
 
 AQUA_SQL = """
@@ -43,9 +44,15 @@ VALUES ('99cc00dd', 'Gild it', 'abandoned', '2026-03-01T08:05:00', '');
 """
 
 
-def read(path: Path) -> list[ImportedTask]:
-    """The tasks of a list."""
-    return list(read_lists(path).tasks)
+def read(path: Path) -> list[SimpleNamespace]:
+    """The tasks of a list: their fields, and what is said of them."""
+    found = [one for made in read_lists(path)[0] for one in made.found.values()]
+    return [
+        SimpleNamespace(
+            **{name: getattr(part, name) for part in (one, one.task) for name in part.__slots__}, key=one.key
+        )
+        for one in found
+    ]
 
 
 def aqua_database(folder: Path, sql: str = AQUA_SQL) -> Path:
@@ -56,8 +63,8 @@ def aqua_database(folder: Path, sql: str = AQUA_SQL) -> Path:
     return path
 
 
-def by_id(path: Path) -> dict[str, ImportedTask]:
-    return {task.origin_id: task for task in read(path)}
+def by_id(path: Path) -> dict[str, SimpleNamespace]:
+    return {task.id: task for task in read(path)}
 
 
 def lines(path: Path, *records: Any) -> Path:
@@ -92,7 +99,7 @@ def test_a_database_of_aqua_gives_its_tasks_with_results_and_what_stands_in_for_
     assert rig.text == "## Context\n\nuse hemp"
     assert (found["77aa88bb"].status, found["77aa88bb"].reason) == ("failed", "no paint")
     assert found["99cc00dd"].status == "cancelled"
-    assert len(read_lists(tmp_path).notes) == 1
+    assert len(read_lists(tmp_path)[0][0].notes) == 1
 
 
 def test_a_folder_of_aqua_is_left_as_it_was(tmp_path: Path) -> None:
@@ -212,7 +219,7 @@ def test_a_list_of_claude_code_gives_its_tasks_in_the_order_of_their_numbers(tmp
     (folder / ".highwatermark").write_text("10")
     (folder / ".lock").touch()
     found = read(folder)
-    assert [one.origin_id for one in found] == ["keel-list/1", "keel-list/2", "keel-list/10"]
+    assert [one.id for one in found] == ["keel-list/1", "keel-list/2", "keel-list/10"]
     assert [one.status for one in found] == ["completed", "pending", "pending"]
     assert (found[1].text, found[1].progress) == ("With oak.", "begun there by kim")
     assert found[2].after == ("keel-list/2", "keel-list/1")
@@ -333,11 +340,10 @@ def test_a_project_with_lists_of_several_tools_gives_all_of_them(tmp_path: Path)
     lines(tmp_path / ".beads" / "issues.jsonl", issue("bd-1"))
     lines(tmp_path / ".beads" / "beads.jsonl", issue("bd-0"))  # the name that the file had before
     tree(tmp_path / "tasks" / "tasks.json", {"version": "2.0.0", "tasks": [{"label": "build", "type": "shell"}]})
-    found = read_lists(tmp_path)
-    assert {one.origin for one in found.tasks} == {"aqua", "beads"}
-    assert [one.partition(":")[0] for one in found.files] == ["aqua", "beads"]
-    assert any("tasks.json: not a task list" in one for one in found.notes)
-    assert [one.origin_id for one in read(tmp_path / ".beads")] == ["bd-1"]
+    found, (other,) = read_lists(tmp_path)
+    assert [one.origin for one in found] == ["aqua", "beads"]
+    assert "tasks.json: not a task list" in other
+    assert [one.id for one in read(tmp_path / ".beads")] == ["bd-1"]
 
 
 @pytest.mark.parametrize(
@@ -348,7 +354,7 @@ def test_a_project_with_lists_of_several_tools_gives_all_of_them(tmp_path: Path)
         (b'{"a": 1}', NoTaskList, "not a task list that ralf knows"),
         (b"[1, 2]", NoTaskList, "not a task list that ralf knows"),
         (b'{"userStories": [', Damaged, "line 1: not valid JSON"),
-        (b'{\n "userStories": [\n<<<<<<< HEAD\n', Damaged, "line 3: a conflict that git has left"),
+        (b'{\n "userStories": [\n<<<<<<< HEAD\n', Damaged, "line 3: not valid JSON"),
         (b"[" * 100_000, Damaged, "nested too deeply"),
         (b'{"tasks": ' + b"9" * 5_000 + b"}", Damaged, "Exceeds the limit"),
         (b'{"id":"bd-1","title":"\xff","issue_type":"task"}', Damaged, "line 1: not UTF-8"),
@@ -369,7 +375,7 @@ def test_a_file_that_is_no_list_says_so(tmp_path: Path, content: bytes, error: t
     ("line", "what"),
     [
         ("{", "line 2: not valid JSON"),
-        (">>>>>>> theirs", "line 2: a conflict that git has left"),
+        (">>>>>>> theirs", "line 2: not valid JSON"),
         ("[]", "line 2: not a JSON object"),
         ('{"title": "x"}', "line 2: no `id`"),
     ],

@@ -10,11 +10,11 @@ import json
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ralf.errors import Damaged, UsageError
+from ralf.text.frozen import replace
 from ralf_migrations.task_formats import MAX_TASKS, List, NoTaskList, text_of, word_of, words_of
 
 _CHECKPOINT = "__checkpoint__"
@@ -38,8 +38,8 @@ def aqua(path: Path) -> List:
         made.note(f"{len(checkpoints):,} checkpoint tasks became checkpoints of the tasks that they follow")
         marked = {before for after in checkpoints.values() for before in after}
         for id_, task in made.found.items():
-            after = tuple(one for one in _behind(task.after, checkpoints) if one != id_)
-            made.found[id_] = replace(task, after=after, checkpoint=id_ in marked)
+            after = tuple(one for one in _behind(task.task.after, checkpoints) if one != id_)
+            made.found[id_] = replace(task, task=replace(task.task, after=after, checkpoint=id_ in marked))
     return made
 
 

@@ -203,19 +203,25 @@ class Unreadable(Exception):
     """A file whose content cannot be told: no access, no text, no YAML or JSON; the message says which."""
 
 
-def opened(project: Project, path: Path) -> Source:
-    """A file with its text; Unreadable for anything else."""
+def text_at(path: Path, most: int) -> tuple[str, bytes]:
+    """The text of a file, without control characters, and its bytes; Unreadable for one that is none, or is larger."""
     try:
-        content = content_of(path, most=MAX_BYTES)
+        content = content_of(path, most=most)
     except OSError as error:
         raise Unreadable(error.strerror or str(error)) from None
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise Unreadable(f"no UTF-8 text: byte {error.start:,}") from None
+        line = content.count(b"\n", 0, error.start) + 1
+        raise Unreadable(f"line {line}: not UTF-8 text") from None
     if "\0" in text:
         raise Unreadable("no text: it holds a NUL byte")
-    text = handwritten.without_control(text.replace("\r\n", "\n").replace("\r", "\n"))
+    return handwritten.without_control(text.replace("\r\n", "\n").replace("\r", "\n")), content
+
+
+def opened(project: Project, path: Path) -> Source:
+    """A file with its text; Unreadable for anything else."""
+    text, content = text_at(path, MAX_BYTES)
     return Source(project, path, name_of(project, path), hashlib.sha256(content).hexdigest(), len(content), text)
 
 

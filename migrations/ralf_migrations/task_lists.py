@@ -11,29 +11,25 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
 from ralf.errors import Damaged, NotFound, UsageError
-from ralf.storage.files import content_of, open_regular
 from ralf.tasks.model import PRIORITY
 from ralf.text.cleaning import one_line
-from ralf.text.frozen import dataclass
 from ralf_migrations.aqua_tasks import aqua
+from ralf_migrations.reading import Unreadable, beginning, text_at
 from ralf_migrations.task_formats import (
     FORMATS,
-    WORDS,
-    ImportedTask,
     List,
     NoTaskList,
     Record,
     records_of,
     text_of,
     time_of,
-    whole_of,
     word_of,
     words_of,
 )
@@ -50,47 +46,26 @@ PLACES = (
 """Where the tools keep their lists in a project."""
 
 MAX_FILES, MAX_BYTES = 5_000, 64 << 20
-_MAX_NOTES = 200
 _MAX_DEPTH = 8  # of subtasks
 _KINDS = "Aqua, beads, Claude Code, Task Master, prd.json, ralph-orchestrator"
-_CONFLICT = ("<<<<<<<", "=======", ">>>>>>>")
 
 
-@dataclass(frozen=True, slots=True)
-class TaskLists:
-    """What was read.
-
-    files  each with its kind: `beads: .beads/issues.jsonl`
-    notes  what was left out or read in another way than it stands there
-    """
-
-    tasks: tuple[ImportedTask, ...] = ()
-    files: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-def read_lists(path: str | Path) -> TaskLists:
-    """Read a list, or all lists of a project's folder.
+def read_lists(path: str | Path) -> tuple[list[List], list[str]]:
+    """Read a list, or all lists of a project's folder; and the files there that only have the name of one.
 
     NotFound where there is none, NoTaskList for a file of another kind, Damaged for one that is damaged, UsageError for
     one that is too large, and where one of several lists is to be named.
     """
     base = Path(path).expanduser()
-    notes: list[str] = []
-    found: list[List] = []
-    for one in lists_of(base) if base.is_dir() else [base]:
+    if not base.is_dir():
+        return [_read_file(base)], []
+    found, others = [], []
+    for one in lists_of(base):
         try:
             found.append(_read_file(one))
-        except NoTaskList as error:  # a file that only has the name of one
-            if not base.is_dir():
-                raise
-            notes.append(str(error))
-    found = found or [_claude_list(base)]
-    return TaskLists(
-        tuple(task for one in found for task in one.found.values()),
-        tuple(f"{one.origin}: {one.where}" for one in found),
-        tuple(notes + [note for one in found for note in one.notes[:_MAX_NOTES]]),
-    )
+        except NoTaskList as error:
+            others.append(str(error))
+    return found or [_claude_list(base)], others
 
 
 def lists_of(folder: Path) -> list[Path]:
@@ -117,12 +92,7 @@ Records = Sequence[tuple[str, Record]]
 def _id(path: object, where: str, record: Record) -> str:
     if id_ := word_of(record.get("id")):
         return id_
-    raise Damaged(path, f"{where}: no `id`", f"mend it, then: {_command(path)}")
-
-
-def is_claude_task(tree: object) -> bool:
-    """Whether a file is a task of Claude Code."""
-    return isinstance(tree, dict) and isinstance(tree.get("subject"), str) and {"status", "id"} <= tree.keys()
+    raise _damaged(path, f"{where}: no `id`")
 
 
 def _ralph(path: Path, records: Records) -> List:
@@ -160,7 +130,7 @@ def _beads(path: Path, records: Records) -> List:
             record,
             parts=[("Comments", told)],
             tags=(*words_of(record.get("labels")), *([kind] if kind != "task" else [])),
-            after=tuple(filter(None, (*on.get("blocks", ()), *on.get("waits-for", ())))),
+            after=filter(None, (*on.get("blocks", ()), *on.get("waits-for", ()))),
             parent=next(filter(None, on.get("parent-child", ())), ""),
             **given,
         )
@@ -170,12 +140,28 @@ def _beads(path: Path, records: Records) -> List:
     return made
 
 
-def _claude(folder: Path, records: Records) -> List:
-    """A list of Claude Code, a file for each task; its ids are unique within the list only."""
+def _is_claude_task(tree: object) -> bool:
+    return isinstance(tree, dict) and isinstance(tree.get("subject"), str) and {"status", "id"} <= tree.keys()
+
+
+def _claude_list(folder: Path) -> List:
+    """A list of Claude Code, a folder with a file for each task; its ids are unique within the list only."""
+    names: list[str] = []
+    with suppress(OSError), os.scandir(folder) as found:
+        names = [one.name for one in islice(found, MAX_FILES + 1) if one.name.endswith(".json")]
+    if len(names) > MAX_FILES:
+        raise Damaged(folder, f"more than {MAX_FILES:,} files", "name a file of one list: ralf import FILE")
+    names.sort(key=lambda name: (len(name), name))  # by their numbers
+    trees = ((name, _parsed(folder / name, _text(folder / name))) for name in names)
+    tasks = {_id(folder, name, tree): tree for name, tree in trees if _is_claude_task(tree)}
+    if not tasks and not (folder / ".highwatermark").is_file():
+        where = ", ".join((*PLACES, "~/.claude/tasks/LIST/"))
+        raise NotFound(folder, f"no task list here; looked for {where}", "name the file: ralf import FILE --dry-run")
     near = f"{word_of(folder.absolute().name)}/"
     made = List("claude", folder)
-    told = ((_id(folder, where, record), record) for where, record in records)
-    tasks = {id_: one for id_, one in told if records_of([one.get("metadata")])[0].get("_internal") is not True}
+    tasks = {
+        id_: one for id_, one in tasks.items() if records_of([one.get("metadata")])[0].get("_internal") is not True
+    }
     blocked_by = {id_: [*words_of(record.get("blockedBy"))] for id_, record in tasks.items()}
     for id_, record in tasks.items():
         for other in words_of(record.get("blocks")):
@@ -185,22 +171,24 @@ def _claude(folder: Path, records: Records) -> List:
     return made
 
 
-def _tagged(tree: Record) -> dict[str, list[Any]]:
+def _tagged(tree: object) -> dict[str, list[Any]]:
     """The tasks of Task Master by their tag."""
+    if not isinstance(tree, dict):
+        return {}
     tags = {"master": tree, **{tag: one for tag, one in tree.items() if isinstance(one, dict)}}
     return {word_of(tag): one["tasks"] for tag, one in tags.items() if isinstance(one.get("tasks"), list)}
 
 
-def is_task_master(tree: object) -> bool:
+def _is_task_master(tree: object) -> bool:
     """Whether a file is Task Master's: its tasks, or its tags with the tasks of each."""
-    lists = _tagged(tree) if isinstance(tree, dict) else {}
+    lists = _tagged(tree)
     records = [one for tasks in lists.values() for one in tasks]
     return bool(lists) and all(
         isinstance(one, dict) and isinstance(one.get("title"), str) and "id" in one for one in records
     )
 
 
-def _task_master(path: Path, tree: Record) -> List:
+def _task_master(path: Path, tree: Any) -> List:
     """The tasks of Task Master with their subtasks, of all tags: `master/3.2`."""
     made = List("task-master", path)
     for tag, tasks in _tagged(tree).items():
@@ -216,35 +204,33 @@ def _take_tasks(made: List, tag: str, listed: Sequence[Any], parent: str = "", i
     for number, record in enumerate(records_of(list(listed)), 1):
         own = _id(made.where, f"{tag}: item {number}{f' of {parent}' if parent else ''}", record)
         id_ = f"{parent}.{own}" if parent and not own.startswith(f"{parent}.") else own
-        after = words_of(record.get("dependencies"))
-        own_priority = WORDS.get(word_of(record.get("priority")).lower(), inherited)
         made.take(
             f"{tag}/{id_}",
             record,
             tags=(tag,) if tag != "master" else (),
-            after=[f"{near}{to}" if to in siblings else f"{tag}/{to}" for to in after],
+            after=[f"{near if to in siblings else f'{tag}/'}{to}" for to in words_of(record.get("dependencies"))],
             parent=f"{tag}/{parent}" if parent else "",
-            priority=own_priority,
+            priority=inherited,
         )
         if isinstance(inner := record.get("subtasks"), list) and inner:
             if id_.count(".") >= _MAX_DEPTH:
                 made.note(f"{id_}: its subtasks lie too deep: left out")
             else:
-                _take_tasks(made, tag, inner, id_, made.found[f"{tag}/{id_}"].priority)
+                _take_tasks(made, tag, inner, id_, made.found[f"{tag}/{id_}"].task.priority)
 
 
-def _stories(tree: object) -> list[Any] | None:
+def _stories(tree: object) -> list[Any]:
     if isinstance(tree, dict):
-        return next((tree[key] for key in ("userStories", "stories") if isinstance(tree.get(key), list)), None)
-    return tree if isinstance(tree, list) else None
+        return next((tree[key] for key in ("userStories", "stories") if isinstance(tree.get(key), list)), [])
+    return tree if isinstance(tree, list) else []
 
 
-def is_prd(tree: object) -> bool:
+def _is_prd(tree: object) -> bool:
     """Whether a file has stories that say whether they pass."""
-    stories = _stories(tree)
     if isinstance(tree, dict) and isinstance(tree.get("userStories"), list):
         return True
-    return bool(stories) and all(isinstance(one, dict) and "passes" in one for one in stories or ())
+    stories = _stories(tree)
+    return bool(stories) and all(isinstance(one, dict) and "passes" in one for one in stories)
 
 
 def _prd(path: Path, tree: Any) -> List:
@@ -259,9 +245,11 @@ def _prd(path: Path, tree: Any) -> List:
     commands = records_of([head.get("verificationCommands")])[0]
     verify = " && ".join(one_line(text_of(one)) for one in commands.values() if text_of(one))
     ids = [f"{near}{word_of(one.get('id')) or number}" for number, one in enumerate(stories, 1)]
+    words = (word_of(one.get("priority")) for one in stories)
+    ranks = [int(word) if word.isdecimal() and len(word) < 10 else None for word in words]
     is_told = any(words_of(one.get(key)) for one in stories for key in FORMATS["prd"].after)
-    before = {} if is_told else _before(ids, [whole_of(one.get("priority")) for one in stories])
-    for id_, story in zip(ids, stories, strict=True):
+    before = {} if is_told else _before(ids, ranks)
+    for id_, story, rank in zip(ids, stories, ranks, strict=True):
         passes, notes, title = story.get("passes") is True, text_of(story.get("notes")), text_of(story.get("title"))
         left = ("notes" if passes else "", "" if title else "description")  # told otherwise
         made.take(
@@ -272,8 +260,9 @@ def _prd(path: Path, tree: Any) -> List:
             title=title or text_of(story.get("description")),
             tags=tuple(filter(None, [word_of(story.get("category"))])),
             verify=verify,
-            summary=notes if passes else "",
+            summary=notes,
             progress="begun there" if story.get("inProgress") is True else "",
+            priority=PRIORITY if rank is None else min(max(11 - rank, 1), 10),
             **({"after": before[id_]} if id_ in before else {}),
         )
     return made
@@ -288,54 +277,41 @@ def _before(ids: Sequence[str], ranks: Sequence[int | None]) -> dict[str, tuple[
     return {id_: tuple(groups[a]) for a, b in pairwise(sorted(groups)) for id_ in groups[b]}
 
 
-_KNOWN: tuple[tuple[Callable[[object], bool], Callable[[Path, Any], List]], ...] = (
-    (is_prd, _prd),
-    (is_task_master, _task_master),
-)
-
-
 # ---- files ----
+
+
+def _damaged(path: object, what: str) -> Damaged:
+    return Damaged(path, what, f"mend it, then: {_command(path)}")
 
 
 def _command(path: object) -> str:
     return f"ralf import {shlex.quote(str(path))} --dry-run"
 
 
-def _text_of_file(path: Path) -> str:
-    """The text of a list; NotFound, or Damaged that says what is wrong with it."""
-    other = "name another file: ralf import PATH --dry-run"
+def _text(path: Path) -> str:
     try:
-        content = content_of(path, most=MAX_BYTES)
-    except FileNotFoundError:
-        raise NotFound(path, "no such file or folder", other) from None
-    except OSError as error:
-        raise Damaged(path, error.strerror or str(error), other) from None
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise Damaged(path, f"line {line}: not UTF-8 text", f"mend it, then: {_command(path)}") from None
+        return text_at(path, MAX_BYTES)[0]
+    except Unreadable as error:
+        other = "name another file: ralf import PATH --dry-run"
+        if not path.exists():
+            raise NotFound(path, "no such file or folder", other) from None
+        raise Damaged(path, str(error), other) from None
 
 
 def _read_file(path: Path) -> List:
-    head = b""
-    with suppress(OSError), open_regular(path) as file:
-        head = file.read(16)
-    if head == b"SQLite format 3\0":
+    if beginning(path, 16) == "SQLite format 3\0":
         return aqua(path)
-    text = _text_of_file(path)
-    if not text.lstrip().startswith(("{", "[", *_CONFLICT)):
-        raise _unknown(path, "is empty: not a task list" if not text.strip() else "")
-    records = list(_lines_of(path, text))
-    if not records:
-        tree = _parsed(path, text)
-        if is_claude_task(tree):
-            what = "is one task of a list of Claude Code"
-            raise UsageError(path, what, f"name its folder: {_command(path.parent)}")
-        for is_one, read in _KNOWN:
-            if is_one(tree):
-                return read(path, tree)
-        records = [(f"item {number}", one) for number, one in enumerate(tree if isinstance(tree, list) else [tree], 1)]
+    text = _text(path)
+    if not text.lstrip().startswith(("{", "[", "<<<<<<<")):
+        raise _unknown(path, "" if text.strip() else "is empty: not a task list")
+    records = _records(path, text)
+    tree = None if records else _parsed(path, text)
+    if _is_claude_task(tree):
+        raise UsageError(path, "is one task of a list of Claude Code", f"name its folder: {_command(path.parent)}")
+    for is_one, read in ((_is_prd, _prd), (_is_task_master, _task_master)):
+        if is_one(tree):
+            return read(path, tree)
+    records = records or [(f"item {n}", one) for n, one in enumerate(tree if isinstance(tree, list) else [tree], 1)]
     if all(isinstance(one, dict) for _, one in records):
         for _, record in records[:20]:  # what the first of them look like
             if {"id", "title", "status", "created"} <= record.keys() and "created_at" not in record:
@@ -345,23 +321,19 @@ def _read_file(path: Path) -> List:
     raise _unknown(path)
 
 
-def _lines_of(path: Path, text: str) -> Iterator[tuple[str, Record]]:
-    """The records of a text in which each line is a JSON object of its own, by its first line; none of another."""
+def _records(path: Path, text: str) -> Records:
+    """The objects of a text in which each line is a JSON object of its own; none of another."""
     lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
-    first = next((line for _, line in lines if not line.startswith(_CONFLICT)), "")
-    is_object = False
+    first: object = None
     with suppress(ValueError, RecursionError):
-        is_object = isinstance(json.loads(first), dict)
-    for number, line in lines if is_object and len(lines) > 1 else ():
-        record = _parsed(path, line, f"line {number}")
+        first = json.loads(lines[0][1])
+    if not isinstance(first, dict) or len(lines) < 2:
+        return []
+    records = [(f"line {number}", _parsed(path, line, f"line {number}")) for number, line in lines]
+    for where, record in records:
         if not isinstance(record, dict):
-            raise Damaged(path, f"line {number}: not a JSON object", f"mend it, then: {_command(path)}")
-        yield f"line {number}", record
-
-
-def _unknown(path: Path, what: str = "") -> NoTaskList:
-    hint = "see docs/importing.md, or add tasks one by one: ralf task add TITLE"
-    return NoTaskList(path, what or f"not a task list that ralf knows: {_KINDS}", hint)
+            raise _damaged(path, f"{where}: not a JSON object")
+    return records
 
 
 def _parsed(path: Path, text: str, where: str = "") -> Any:
@@ -372,32 +344,12 @@ def _parsed(path: Path, text: str, where: str = "") -> Any:
         what = "nested too deeply"
     except json.JSONDecodeError as error:
         where = where or f"line {error.lineno}"
-        is_conflict = text.split("\n")[error.lineno - 1].startswith(_CONFLICT)
-        what = "a conflict that git has left" if is_conflict else f"not valid JSON: {error.msg}"
+        what = f"not valid JSON: {error.msg}"
     except ValueError as error:  # a number of too many digits
         what = str(error).split("\n", 1)[0]
-    raise Damaged(path, f"{where}: {what}" if where else what, f"mend it, then: {_command(path)}")
+    raise _damaged(path, f"{where}: {what}" if where else what)
 
 
-# ---- folders of Claude Code ----
-
-
-def _claude_list(folder: Path) -> List:
-    """The list that a folder of Claude Code is."""
-    tasks = _tasks_in(folder)
-    if tasks or (folder / ".highwatermark").is_file():
-        return _claude(folder, tasks)
-    where = ", ".join((*PLACES, "~/.claude/tasks/LIST/"))
-    raise NotFound(folder, f"no task list here; looked for {where}", "name the file: ralf import FILE --dry-run")
-
-
-def _tasks_in(folder: Path) -> list[tuple[str, Record]]:
-    """The tasks of a list of Claude Code, in the order of their numbers."""
-    with suppress(OSError), os.scandir(folder) as found:
-        names = [one.name for one in islice(found, MAX_FILES + 1) if one.name.endswith(".json")]
-        if len(names) > MAX_FILES:
-            raise Damaged(folder, f"more than {MAX_FILES:,} files", "name a file of one list: ralf import FILE")
-        names.sort(key=lambda name: (len(name), name))
-        trees = [(name, _parsed(folder / name, _text_of_file(folder / name))) for name in names]
-        return [(name, tree) for name, tree in trees if is_claude_task(tree)]
-    return []
+def _unknown(path: Path, what: str = "") -> NoTaskList:
+    hint = "see docs/importing.md, or add tasks one by one: ralf task add TITLE"
+    return NoTaskList(path, what or f"not a task list that ralf knows: {_KINDS}", hint)
