@@ -10,8 +10,8 @@ import pytest
 
 from clocks import in_line, within
 from ralf.project import Project
-from ralf_migrations.importing import SOURCES
-from ralf_migrations.reading import Tree, Unreadable
+from ralf_migrations.importing import SOURCES, Tree
+from ralf_migrations.reading import Unreadable
 
 PLACES = {
     "decisions-md": "DECISIONS.md",
@@ -30,8 +30,8 @@ def read(root: Path, source: str, text: str) -> float:
     path.write_text(text)
     begun = time.process_time()
     try:
-        for found in SOURCES[source].find(Tree(root, root / "none"), True):
-            for part in SOURCES[source].read(Project(root), found).parts:
+        for found in Tree(project := Project(root), root).find(source, named=True):
+            for part in SOURCES[source].read(project, found).parts:
                 list(part.transcript.events())
     except Unreadable:
         pass

@@ -46,5 +46,5 @@ def import_(ctx: click.Context, words: tuple[str, ...], since: str | None) -> No
             progress=progress,
         )
     answer(report.tree(), *report.lines())
-    if not report.is_whole:
+    if report.those("unreadable"):
         ctx.exit(4)

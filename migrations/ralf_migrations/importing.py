@@ -7,24 +7,20 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from ralf.checkpointing.flow import checkpoint, record_runs
 from ralf.checkpointing.section import Extractive
 from ralf.errors import Damaged, NotFound, UsageError
 from ralf.project import Project
-from ralf.redact import redactor_for
 from ralf.routing import known
 from ralf.transcripts.reader import Transcript
-from ralf_migrations import decision_files, loop_pages, memories, reading, run_folders, task_import, task_lists
-from ralf_migrations.reading import Kind, Outcome, Reading, Source, Tree, Unreadable, name_of, opened
-
-if TYPE_CHECKING:
-    from ralf_integrations.existing import Existing
-    from ralf_migrations.task_import import ImportReport
+from ralf_migrations import memories, pages, registries, run_folders, task_import, task_lists
+from ralf_migrations.reading import Kind, Outcome, Reading, Source, Unreadable, name_of, opened
 
 TASKS = "tasks"
 """What task lists are called beside the names of `SOURCES` and of clients."""
@@ -33,19 +29,14 @@ Progress = Callable[[int, int, str], None]
 """Told how many files are done, how many there are, and which one is next."""
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(NamedTuple):
     """A source of history.
 
-    place  what of it is looked for, for a person
-    find   what of it lies in a tree; the second argument says whether somebody named that
     read   what a file or folder of it comes to; `reading.Unreadable` where nobody can tell
     order  which is taken first: where two tell of the same, the later one is believed
-    kind   of its files; None for folders
+    kind   of its files; None for run folders
     """
 
-    place: str
-    find: Callable[[Tree, bool], list[Path]]
     read: Callable[[Project, Path], Reading]
     order: Callable[[Path], Any]
     kind: Kind | None = None
@@ -54,27 +45,84 @@ class Origin:
 def _of_files(
     kind: Kind, read: Callable[[Source], Reading], order: Callable[[Path], Any] = lambda path: path
 ) -> Origin:
-    def read_one(project: Project, path: Path) -> Reading:
-        source = opened(project, path)
-        return replace(read(source), sha256=source.sha256, size=source.size)
-
-    return Origin(kind.names[0], lambda tree, named: reading.find_files(tree, kind, named=named), read_one, order, kind)
+    return Origin(lambda project, path: read(opened(project, path)), order, kind)
 
 
 SOURCES = {
-    "run-folders": Origin(
-        "run-…/ with THOUGHTS.md and the like", run_folders.find, run_folders.read, run_folders.order
-    ),
-    "decisions-md": _of_files(decision_files.MARKDOWN, decision_files.read_markdown),
-    "decision-registry": _of_files(decision_files.REGISTRY, decision_files.read_registry),
+    "run-folders": Origin(run_folders.read, run_folders.order),
+    "decisions-md": _of_files(pages.DECISIONS, pages.read_decisions),
+    "decision-registry": _of_files(registries.KIND, registries.read),
     # a worker and its validator may share a task's route: the worker knows where the work stands
     "timeline-memory": _of_files(memories.KIND, memories.read, lambda path: ("validator" not in path.as_posix(), path)),
-    "ralf-context": _of_files(loop_pages.KIND, loop_pages.read, loop_pages.order),
+    "ralf-context": _of_files(pages.CONTEXT, pages.read_context, pages.order),
 }
 """Sources of history by name, in the order in which they are taken."""
 
 
-@dataclass(frozen=True, slots=True)
+def client_names() -> tuple[str, ...]:
+    """The clients whose sessions can be imported."""
+    from ralf_integrations.client import CLIENTS
+
+    return tuple(client.name for client in CLIENTS.values() if client.sessions is not None)
+
+
+# ---- finding ----
+
+_PASSED_OVER = frozenset(
+    ".git .templates templates _templates .hg .svn node_modules .venv venv __pycache__ .mypy_cache"
+    " .pytest_cache .tox".split()
+)
+"""Folders that hold no source: those of programs, and of templates."""
+
+_BACKUPS = ("*.backup", "*.backup.*", "*.bak", "*~", "*.orig")
+
+
+class Tree:
+    """The folders below one, itself included, and the names of their files; links are not followed.
+
+    unreadable  folders that cannot be looked into
+    backups     copies, and folders of copies
+    """
+
+    def __init__(self, project: Project, base: Path) -> None:
+        self.base = base
+        self.folders: list[tuple[Path, list[str]]] = []
+        self.unreadable: list[Path] = []
+        self.backups: list[Path] = []
+        walked = os.walk(base, onerror=lambda error: self.unreadable.append(Path(error.filename)))
+        for place, inner, names in walked if base.is_dir() else ():
+            folder = Path(place)
+            inner[:] = sorted(one for one in inner if one not in _PASSED_OVER and folder / one != project.folder)
+            copies = {one for one in (*inner, *names) if any(fnmatchcase(one.lower(), each) for each in _BACKUPS)}
+            inner[:] = [one for one in inner if one not in copies]
+            self.backups += [folder / one for one in copies]
+            self.folders.append((folder, sorted(one for one in names if one not in copies)))
+
+    def find(self, what: str, *, named: bool) -> list[Path]:
+        """What of a source is in it, or its base itself where that is a file.
+
+        named  whether somebody named the base: then files that lie directly in it may have other names
+        """
+        origin = SOURCES[what]
+        kind = origin.kind
+        if kind is None:
+            found = run_folders.find(self.folders)
+        elif not self.folders:
+            found = [self.base]
+        else:
+            files = ((folder, folder / name) for folder, names in self.folders for name in names)
+            found = [
+                path
+                for folder, path in files
+                if kind.is_named(path.name) or (named and folder == self.base and kind.is_one(path))
+            ]
+        return sorted(sorted(found), key=origin.order)
+
+
+# ---- what an import comes to ----
+
+
+@dataclass(slots=True)
 class Report:
     """What an import came to.
 
@@ -85,21 +133,16 @@ class Report:
     warnings  what the reader should know
     """
 
-    files: tuple[Reading, ...] = ()
-    tasks: tuple[ImportReport, ...] = ()
-    backups: tuple[str, ...] = ()
-    looked: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
     dry_run: bool = False
+    files: list[Reading] = field(default_factory=list)
+    tasks: list[task_import.ImportReport] = field(default_factory=list)
+    backups: list[str] = field(default_factory=list)
+    looked: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
-    def those(self, outcome: Outcome) -> tuple[Reading, ...]:
+    def those(self, outcome: Outcome) -> list[Reading]:
         """The files with this outcome."""
-        return tuple(one for one in self.files if one.outcome == outcome)
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether everything that was found could be read."""
-        return not self.those("unreadable")
+        return [one for one in self.files if one.outcome == outcome]
 
     @property
     def decisions(self) -> int:
@@ -112,9 +155,9 @@ class Report:
         return sum(one.written or 0 for one in self.files)
 
     @property
-    def routes(self) -> tuple[str, ...]:
+    def routes(self) -> list[str]:
         """The routes that something went to."""
-        return tuple(sorted({route for one in self.files for route in one.routes}))
+        return sorted({route for one in self.files for route in one.routes})
 
     def lines(self) -> list[str]:
         """All of it as lines for a person; files in which nothing was written are only counted. Where nothing was
@@ -126,10 +169,10 @@ class Report:
         told = [f"{one.path} → {', '.join(one.routes) or '-'}: {_became(one)}" for one in shown]
         told += [line for tasks in self.tasks for line in tasks.lines()]
         told += [f"warning: {one}" for one in self.warnings]
-        taken = f"{_count(len(self.files), 'file')}: {len(self.those('imported')):,} {'would be ' * self.dry_run}taken"
         parts = [
-            *(taken, f"{len(self.those('nothing')):,} with nothing written", f"{len(self.those('left')):,} left out"),
-            *(f"{len(self.those('unreadable')):,} unreadable", f"{_count(len(self.backups), 'backup')} passed over"),
+            f"{_count(len(self.files), 'file')}: {len(self.those('imported')):,} {'would be ' * self.dry_run}taken",
+            f"{len(self.those('nothing')):,} with nothing written, {len(self.those('left')):,} left out",
+            f"{len(self.those('unreadable')):,} unreadable, {_count(len(self.backups), 'backup')} passed over",
             _count(self.decisions, "decision"),
             *([] if self.dry_run else [f"{_count(self.written, 'checkpoint')} written"]),
         ]
@@ -187,7 +230,7 @@ def import_all(
     for base in bases:
         if not base.exists():
             raise NotFound(base, "no such file or folder", "ralf import --help")
-    call = _Call(project, dry_run=dry_run, named=bool(paths), progress=progress)
+    call = _Call(project, Report(dry_run), named=bool(paths), progress=progress or (lambda done, count, name: None))
     for base in bases:
         if what in ("", *SOURCES):
             call.take_history(base, [what] if what else list(SOURCES))
@@ -195,69 +238,45 @@ def import_all(
             call.take_tasks(base, is_asked=what == TASKS)
     if not paths and what in ("", *clients):
         call.take_sessions(what or None, since)
-    return call.report()
-
-
-def client_names() -> tuple[str, ...]:
-    """The clients whose sessions can be imported."""
-    from ralf_integrations.client import CLIENTS
-
-    return tuple(client.name for client in CLIENTS.values() if client.sessions is not None)
+    call.report.files.sort(key=lambda one: one.path)
+    call.report.backups = sorted(set(call.report.backups))
+    call.report.warnings = list(dict.fromkeys(call.report.warnings))
+    return call.report
 
 
 class _Call:
     """One call of `import_all`."""
 
-    def __init__(self, project: Project, *, dry_run: bool, named: bool, progress: Progress | None) -> None:
+    def __init__(self, project: Project, report: Report, *, named: bool, progress: Progress) -> None:
+        self.report = report
         self._project = project
-        self._dry_run = dry_run
         self._named = named
-        self._progress: Progress = progress or (lambda done, count, name: None)
+        self._progress = progress
         self._empty: dict[str, list[Transcript]] = {}  # by route, runs that wrote nothing, oldest first
-        self._files: list[Reading] = []
-        self._tasks: list[ImportReport] = []
-        self._backups: set[Path] = set()
-        self._looked: list[str] = []
-        self._warnings: list[str] = []
-
-    def report(self) -> Report:
-        redact = redactor_for(self._project).text if self._project.owner.key else str
-        files = (replace(one, left=tuple(map(redact, one.left))) for one in self._files)
-        return Report(
-            tuple(sorted(files, key=lambda one: one.path)),
-            tuple(self._tasks),
-            tuple(name_of(self._project, one) for one in sorted(self._backups)),
-            tuple(self._looked),
-            tuple(dict.fromkeys(self._warnings)),
-            self._dry_run,
-        )
 
     def take_history(self, base: Path, names: Sequence[str]) -> None:
         """Take what lies below a folder, or a file, of these sources. Among all of them a run's own documents go with
         the run, and a file goes to the source that knows it.
         """
-        tree = Tree(base, self._project.folder)
+        tree, project = Tree(self._project, base), self._project
         wanted: list[tuple[str, Path]] = []
         runs: set[Path] = set()
         for name in names:
-            origin = SOURCES[name]
-            self._looked.append(f"{name}: {origin.place}, below {base}" if tree.folders else f"{name}: {base}")
-            if len(names) > 1 and not tree.folders and (origin.kind is None or not origin.kind.is_one(base)):
-                continue
-            found = sorted(sorted(origin.find(tree, self._named)), key=origin.order)
-            wanted += [(name, path) for path in found if path.parent not in runs or origin.kind is None]
-            runs |= set(found) if origin.kind is None and len(names) > 1 else set()
-        stems = [Path(origin.kind.names[0]).stem for name in names if (origin := SOURCES[name]).kind is not None]
-        self._backups |= {
-            one for one in tree.backups if one.is_dir() or any(stem in one.name.lower() for stem in stems)
-        }
-        self._files += [
-            Reading("unreadable", path=name_of(self._project, path), why="cannot be looked into")
-            for path in tree.unreadable
-        ]
+            kind = SOURCES[name].kind
+            place = kind.names[0] if kind is not None else "run-…/ with THOUGHTS.md and the like"
+            self.report.looked.append(f"{name}: {place}, below {base}" if tree.folders else f"{name}: {base}")
+            if tree.folders or len(names) == 1 or (kind is not None and kind.is_one(base)):
+                found = tree.find(name, named=self._named)
+                wanted += [(name, path) for path in found if kind is None or path.parent not in runs]
+                runs |= set(found) if kind is None and len(names) > 1 else set()
+            for one in tree.backups:
+                if one.is_dir() or (kind is not None and Path(kind.names[0]).stem in one.name.lower()):
+                    self.report.backups.append(name_of(project, one))
+        for path in tree.unreadable:
+            self.report.files.append(Reading("unreadable", path=name_of(project, path), why="cannot be looked into"))
         for number, (name, path) in enumerate(wanted):
-            self._progress(number, len(wanted), name_of(self._project, path))
-            self._files.append(replace(self._taken(name, path), path=name_of(self._project, path), source=name))
+            self._progress(number, len(wanted), name_of(project, path))
+            self.report.files.append(replace(self._taken(name, path), path=name_of(project, path), source=name))
         self._count_runs(list(self._empty))
         self._progress(len(wanted), len(wanted), "")
 
@@ -270,8 +289,10 @@ class _Call:
         except Unreadable as error:
             return Reading("unreadable", why=str(error))
         parts = [(known(self._project, part.route) or part.route, part.transcript) for part in found.parts]
-        found = replace(found, parts=(), routes=tuple(dict.fromkeys(route for route, _ in parts)))
-        if self._dry_run:
+        decisions = sum("decision" in event.input for _, transcript in parts for event in transcript.events())
+        routes = tuple(dict.fromkeys(route for route, _ in parts))
+        found = replace(found, parts=(), routes=routes, decisions=decisions)
+        if self.report.dry_run:
             return found
         try:
             return replace(found, written=sum(self._write(route, transcript) for route, transcript in parts))
@@ -287,49 +308,49 @@ class _Call:
             return 0
         self._count_runs([route])
         told = checkpoint(route, transcript, root=self._project.root, summarizer=Extractive(), reason="import")
-        self._warnings += [*told.warnings, *([told.damage] if told.damage else [])]
+        self.report.warnings += [*told.warnings, *([told.damage] if told.damage else [])]
         return len(told.checkpoints)
 
     def _count_runs(self, routes: Iterable[str]) -> None:
         for route in routes:
             if runs := self._empty.pop(route, None):
-                self._warnings += record_runs(route, runs, root=self._project.root)
+                self.report.warnings += record_runs(route, runs, root=self._project.root)
 
     def take_tasks(self, base: Path, *, is_asked: bool) -> None:
         """Take the task lists of a folder, or one; a folder need not hold any."""
         where = f", below {base}" if base.is_dir() else ""
-        self._looked.append(f"{TASKS}: {', '.join(task_lists.PLACES) if where else base}{where}")
-        kinds = [origin.kind for origin in SOURCES.values() if origin.kind is not None]
-        is_known = not where and any(kind.is_one(base) for kind in kinds)
-        if not is_asked and (is_known or (where and not self._named and not task_lists.lists_of(base))):
+        self.report.looked.append(f"{TASKS}: {', '.join(task_lists.PLACES) if where else base}{where}")
+        is_history = not where and any(one.kind is not None and one.kind.is_one(base) for one in SOURCES.values())
+        if not is_asked and (is_history or (where and not self._named and not task_lists.lists_of(base))):
             return
         try:
-            self._tasks.append(task_import.import_tasks(base, dry_run=self._dry_run, root=self._project.root))
+            tasks = task_import.import_tasks(base, dry_run=self.report.dry_run, root=self._project.root)
         except NotFound:
             if is_asked:
                 raise
+        else:
+            self.report.tasks.append(tasks)
 
     def take_sessions(self, client: str | None, since: datetime | None) -> None:
         """Take a client's sessions of the project, or those of all, of which something is in no route yet."""
         from ralf_integrations import existing
 
-        self._looked.append(f"sessions: where {client or ', '.join(client_names())} keep those of {self._project.root}")
+        where = f"where {client or ', '.join(client_names())} keep those of {self._project.root}"
+        self.report.looked.append(f"sessions: {where}")
         found = [one for one in existing.found(self._project, client) if _is_since(one.path, since)]
 
-        def told(one: Existing, done: int, whole: int) -> None:
+        def told(one: existing.Existing, done: int, whole: int) -> None:
             self._progress(found.index(one), len(found), one.path.name)
 
-        taken = [None] * len(found) if self._dry_run else existing.take(self._project, found, progress=told)
+        dry_run = self.report.dry_run
+        taken = [None] * len(found) if dry_run else existing.take(self._project, found, progress=told)
         for one, came in zip(found, taken, strict=True):
-            entry = Reading(
-                *("imported", "session"), rule=one.rule, size=one.size, path=str(one.path), source=one.client
-            )
-            entry = replace(entry, routes=(one.route,))
-            if came is not None and came.report is None:
-                entry = replace(entry, outcome="unreadable", why=came.problem, written=0)
-            elif came is not None and came.report is not None:
+            entry = Reading("imported", rule=one.rule, path=str(one.path), source=one.client, routes=(one.route,))
+            if came is not None and came.report is not None:
                 entry = replace(entry, written=len(came.report.checkpoints))
-            self._files.append(entry)
+            elif came is not None:
+                entry = replace(entry, outcome="unreadable", why=came.problem, written=0)
+            self.report.files.append(entry)
 
 
 def _is_since(path: Path, since: datetime | None) -> bool:

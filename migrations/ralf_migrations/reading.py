@@ -1,16 +1,15 @@
-"""Finds the files of a source, and reads them: the notes for each route, and what was left."""
+"""What every importer has in common: what its files look like, their text within limits, notes of it, routes."""
 
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from ralf.document.guarded_yaml import BadYaml
 from ralf.model import Attempt
@@ -27,41 +26,14 @@ from ralf_integrations.blackbox5.runs.decisions import WrittenDecision, decision
 from ralf_integrations.blackbox5.runs.folder import AGENTS, RunFolder, task_id
 from ralf_integrations.blackbox5.runs.markdown import Line, plain, stripped
 
-# ---- finding files ----
+MAX_BYTES = 16 << 20
+"""Bytes of one file that are read; a larger one is listed as one that cannot be read."""
 
-_PASSED_OVER = frozenset(
-    ".git .templates templates _templates .hg .svn node_modules .venv venv __pycache__ .mypy_cache"
-    " .pytest_cache .tox".split()
-)
-"""Folders that hold no source: those of programs, and of templates."""
-
-_BACKUPS = ("*.backup", "*.backup.*", "*.bak", "*~", "*.orig")
+FIELD = regex(r"\s*(?:[-*+]\s+)?\*\*(?P<name>[A-Za-z][\w ]{0,39}?)\s*(?::\*\*|\*\*\s*:)\s*(?P<value>.*)$")
+"""A field in bold, also as a bullet: `**Task:** TASK-7`, `- **Status**: done`."""
 
 
-class Tree:
-    """The folders below one, itself included, and the names of their files; links are not followed.
-
-    store       ralf's own folder, which holds no source
-    unreadable  folders that cannot be looked into
-    backups     copies, and folders of copies
-    """
-
-    def __init__(self, base: Path, store: Path) -> None:
-        self.base = base
-        self.folders: list[tuple[Path, list[str]]] = []
-        self.unreadable: list[Path] = []
-        self.backups: list[Path] = []
-        walked = os.walk(base, onerror=lambda error: self.unreadable.append(Path(error.filename)))
-        for place, inner, names in walked if base.is_dir() else ():
-            folder = Path(place)
-            found = sorted(name for name in inner if name not in _PASSED_OVER and folder / name != store)
-            self.backups += [folder / name for name in (*found, *names) if is_backup(name)]
-            inner[:] = [name for name in found if not is_backup(name)]
-            self.folders.append((folder, sorted(name for name in names if not is_backup(name))))
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(NamedTuple):
     """What the files of a source look like.
 
     names   patterns of their names, case aside; the suffix of the first one is theirs
@@ -83,36 +55,46 @@ class Kind:
         )
 
 
-def is_backup(name: str) -> bool:
-    """Whether a file or folder is a copy of something, by its name."""
-    return any(fnmatchcase(name.lower(), pattern) for pattern in _BACKUPS)
+class Part(NamedTuple):
+    """What goes into one route, as one transcript."""
 
+    route: str
+    transcript: Transcript
 
-def find_files(tree: Tree, kind: Kind, *, named: bool) -> list[Path]:
-    """The files of a kind in a tree, or its base itself where that is a file.
-
-    named  whether somebody named the base: then files that lie directly in it may have other names
-    """
-    if not tree.folders:
-        return [tree.base]
-    return [
-        folder / name
-        for folder, names in tree.folders
-        for name in names
-        if kind.is_named(name) or (named and folder == tree.base and kind.is_one(folder / name))
-    ]
-
-
-# ---- reading files ----
-
-MAX_BYTES = 16 << 20
-"""Bytes of one file that are read; a larger one is listed as one that cannot be read."""
-
-FIELD = regex(r"\s*(?:[-*+]\s+)?\*\*(?P<name>[A-Za-z][\w ]{0,39}?)\s*(?::\*\*|\*\*\s*:)\s*(?P<value>.*)$")
-"""A field in bold, also as a bullet: `**Task:** TASK-7`, `- **Status**: done`."""
 
 Outcome = Literal["imported", "nothing", "left", "unreadable"]
 """Imported; nothing was written in it; left out; not to be read, or not all of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a file, or a folder, comes to. What of it goes into no field of a route is kept in its words, and found by
+    search.
+
+    rule     why its routes are those
+    why      of a file that was not imported, or not all of it
+    left     what of it was not taken, each with why
+    path     in the project where it lies in it; `source`: what knows it
+    written  checkpoints that were written, None in a dry run
+    """
+
+    outcome: Outcome
+    parts: Sequence[Part] = ()
+    rule: str = ""
+    why: str = ""
+    left: Sequence[str] = ()
+    path: str = ""
+    source: str = ""
+    routes: tuple[str, ...] = ()
+    decisions: int = 0
+    written: int | None = None
+
+
+class Unreadable(Exception):
+    """A file whose content cannot be told: no access, no text, no YAML or JSON; the message says which."""
+
+
+# ---- files ----
 
 
 @dataclass(frozen=True)
@@ -127,7 +109,6 @@ class Source:
     path: Path
     name: str
     sha256: str
-    size: int
     text: str
 
     @cached_property
@@ -148,9 +129,19 @@ class Source:
         """A note of words that stand in it at a line."""
         return note(text, path=self.name, line=line, **fields)  # type: ignore[arg-type]
 
-    def decision(self, one: WrittenDecision, session: str, when: str = "", text: str = "", **fields: object) -> Event:
-        """A decision in its own words, or in `text`, and as a decision; `when` where it does not say that itself."""
-        tree = decision_tree(one, session)
+    def decision(
+        self,
+        one: WrittenDecision,
+        session: str,
+        when: str = "",
+        text: str = "",
+        more: Mapping[str, Any] | None = None,
+        **fields: object,
+    ) -> Event:
+        """A decision in its own words, or in `text`, and as a decision, with `more` fields; `when` where it does not
+        say that itself.
+        """
+        tree = {**decision_tree(one, session), **(more or {})}
         words = text or self.excerpt(one.first_line, one.last_line).strip("\n")
         stamp = tree.get("timestamp", "") or when
         return self.note(words, one.first_line, timestamp=stamp, **fields, decision=tree, file_sha256=self.sha256)
@@ -158,49 +149,6 @@ class Source:
     def notes(self, events: Iterable[Event], what: str, *, part: str = "", attempt: Attempt | None = None) -> Notes:
         """Notes as a transcript of what somebody brought; `attempt`: the run that this part is of."""
         return Notes(self.path, self.session(part), events, format=what, origin="import", attempt=attempt)
-
-
-class Part(NamedTuple):
-    """What goes into one route, as one transcript."""
-
-    route: str
-    transcript: Transcript
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """What a file, or a folder, comes to. What of it goes into no field of a route is kept in its words, and found by
-    search.
-
-    outcome  imported where there are parts, or why there are none
-    shape    what it was recognised as
-    rule     why its routes are those
-    decisions, notes  how many it holds of each; notes: pieces of text that are kept
-    why      of a file that was not imported, or not all of it
-    left     what of it was not taken, each with why
-    sha256, size  of its bytes, or of a folder's files together
-    path     in the project where it lies in it; `source`: what knows it
-    written  checkpoints that were written, None in a dry run
-    """
-
-    outcome: Outcome
-    shape: str = ""
-    parts: tuple[Part, ...] = ()
-    rule: str = ""
-    decisions: int = 0
-    notes: int = 0
-    why: str = ""
-    left: tuple[str, ...] = ()
-    sha256: str = ""
-    size: int = 0
-    path: str = ""
-    source: str = ""
-    routes: tuple[str, ...] = ()
-    written: int | None = None
-
-
-class Unreadable(Exception):
-    """A file whose content cannot be told: no access, no text, no YAML or JSON; the message says which."""
 
 
 def text_at(path: Path, most: int) -> tuple[str, bytes]:
@@ -222,7 +170,7 @@ def text_at(path: Path, most: int) -> tuple[str, bytes]:
 def opened(project: Project, path: Path) -> Source:
     """A file with its text; Unreadable for anything else."""
     text, content = text_at(path, MAX_BYTES)
-    return Source(project, path, name_of(project, path), hashlib.sha256(content).hexdigest(), len(content), text)
+    return Source(project, path, name_of(project, path), hashlib.sha256(content).hexdigest(), text)
 
 
 def beginning(path: Path, most: int = 65_536) -> str:
@@ -241,6 +189,9 @@ def name_of(project: Project, path: Path) -> str:
         if whole == base or base in whole.parents:
             return clean(whole.relative_to(base).as_posix())
     return clean(whole.as_posix())
+
+
+# ---- words ----
 
 
 def in_words(value: object) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from ralf.errors import RalfError
@@ -18,7 +19,7 @@ from ralf.transcripts.notes import Notes
 from ralf_integrations.blackbox5.runs import runfolder
 from ralf_integrations.blackbox5.runs.folder import RECORDS, RunFolder
 from ralf_migrations import reading
-from ralf_migrations.reading import Part, Reading, Tree, Unreadable, beginning
+from ralf_migrations.reading import Part, Reading, Unreadable, beginning
 
 _NAME = regex(r"run-(?P<number>\d)?.+")
 _HOLDS_RUNS = (".autonomous", ".git", "runs")
@@ -36,12 +37,12 @@ _LEFT = {
 }
 
 
-def find(tree: Tree, named: bool) -> list[Path]:
-    """The run folders of a tree: by a name with a number, or by their documents. What lies within a run is one only by
-    its name, and what runs lie in is none.
+def find(folders: Iterable[tuple[Path, list[str]]]) -> list[Path]:
+    """The run folders among folders, given with the names of their files: by a name with a number, or by their
+    documents. What lies within a run is one only by its name, and what runs lie in is none.
     """
     runs: dict[Path, None] = {}
-    for folder, names in tree.folders:
+    for folder, names in folders:
         here = {name.lower() for name in names}
         found = _NAME.match(folder.name)
         is_run = found is not None and (found["number"] or not _MARKS.isdisjoint(here))
@@ -60,63 +61,39 @@ def order(path: Path) -> tuple[str, str]:
 
 def read(project: Project, path: Path) -> Reading:
     """What a run folder comes to; nothing where nobody wrote anything into it."""
-    run = RunFolder(path)
     try:
         notes = runfolder.reader(path, project.root, origin="import")
-        size, digests = _fingerprints(run)
-        left = tuple(_left(run))
+        left = tuple(_left(RunFolder(path)))
+        for name, what in notes.problems.items():
+            try:
+                content_of(path / Path(name).name)  # what can be opened only holds what is none of its kind
+            except OSError:
+                raise Unreadable(f"{name}: {what}") from None
     except RalfError as error:
         raise Unreadable(error.what) from None
     except OSError as error:
         raise Unreadable(error.strerror or str(error)) from None
-    if problem := next(
-        (f"{name}: {what}" for name, what in notes.problems.items() if not _can_be_read(path, name)), ""
-    ):
-        raise Unreadable(problem)
-    route, rule = reading.route_of_run(path)
-    events = [_with_hash(event, digests) for event in notes.events()]
+
+    @cache
+    def digest(name: str) -> str:
+        try:
+            return hashlib.sha256(content_of(path / name)).hexdigest()
+        except OSError:
+            return ""
+
+    def with_hash(event: Event) -> Event:
+        named = Path(str(event.input.get("path", "")))
+        sum_ = digest(named.name) if named.name != path.name else ""
+        return replace(event, input={**event.input, "file_sha256": sum_}) if sum_ else event
+
+    events = list(map(with_hash, notes.events()))
     brought = Notes(path, notes.session, events, format=notes.format, origin="import", attempt=notes.attempt)
     brought.agent_type, brought.skipped = notes.agent_type, notes.skipped
-    whole = "\n".join(f"{name} {digests[name]}" for name in sorted(digests)).encode("utf-8", "replace")
-    return Reading(
-        "imported" if events else "nothing",
-        "run folder",
-        (Part(route, brought),) if events or notes.attempt is not None else (),
-        rule,
-        sum("decision" in event.input for event in events),
-        len(events),
-        "" if events else "nothing was written",
-        left,
-        hashlib.sha256(whole).hexdigest(),
-        size,
-    )
-
-
-def _can_be_read(path: Path, name: str) -> bool:
-    """Whether a file that makes problems can be opened, and only holds what is none of its kind."""
-    try:
-        return content_of(path / Path(name).name) is not None
-    except OSError:
-        return False
-
-
-def _fingerprints(run: RunFolder) -> tuple[int, dict[str, str]]:
-    """The size of a folder's files together, and the sha256 of each."""
-    size, digests = 0, {}
-    for name in run.files:
-        try:
-            content = content_of(run.path / name)
-        except OSError:
-            continue  # said by who reads it
-        size += len(content)
-        digests[name] = hashlib.sha256(content).hexdigest()
-    return size, digests
-
-
-def _with_hash(event: Event, digests: dict[str, str]) -> Event:
-    """A note that names its document, with that one's hash."""
-    digest = digests.get(Path(str(event.input.get("path", ""))).name)
-    return replace(event, input={**event.input, "file_sha256": digest}) if digest else event
+    route, rule = reading.route_of_run(path)
+    parts = [Part(route, brought)] if events or notes.attempt is not None else []
+    if not events:
+        return Reading("nothing", parts, rule, "nothing was written", left)
+    return Reading("imported", parts, rule, left=left)
 
 
 def _left(run: RunFolder) -> Iterator[str]:

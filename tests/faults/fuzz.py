@@ -57,8 +57,8 @@ from ralf.transcripts.reader import open_transcript
 from ralf_cli.main import run as run_command
 from ralf_integrations.blackbox5 import context_budget, session_tracker
 from ralf_integrations.hooks import checkpoints, entry, instant
-from ralf_migrations.importing import SOURCES, import_all
-from ralf_migrations.reading import Tree, Unreadable
+from ralf_migrations.importing import SOURCES, Tree, import_all
+from ralf_migrations.reading import Unreadable
 
 MOST_CPU = 1.0  # seconds of a case
 MOST_WAIT = 10.0
@@ -368,7 +368,7 @@ PLACES = {
 def document(world: World, rng: random.Random, data: bytes) -> None:
     """A document that another tool keeps is taken over or refused, every field accounted for, and stays as it is."""
     place = rng.choice(list(PLACES))
-    source, base = SOURCES[PLACES[place]], world.root / "work"
+    base = world.root / "work"
     path = base / place
     path.parent.mkdir(parents=True)
     path.write_bytes(data)
@@ -378,8 +378,8 @@ def document(world: World, rng: random.Random, data: bytes) -> None:
             kept = _sizes(world.store / "journal")
             import_all(world.project, PLACES[place], (base,))
             assert _sizes(world.store / "journal") == kept, "a second migration wrote something"
-        for found in source.find(Tree(base, world.store), True):
-            reading = source.read(world.project, found)
+        for found in Tree(world.project, base).find(PLACES[place], named=True):
+            reading = SOURCES[PLACES[place]].read(world.project, found)
             for event in (event for part in reading.parts for event in part.transcript.events()):
                 json.dumps([event.text, dict(event.input)], default=str).encode()
             assert all(reading.left)
