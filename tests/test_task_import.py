@@ -19,7 +19,7 @@ from ralf.tasks.claims import claim
 from ralf.tasks.editing import edit
 from ralf.tasks.model import Claim, Task, TaskState
 from ralf_migrations.task_formats import ImportedTask
-from ralf_migrations.task_import import FROM, UNMET, ImportReport, import_tasks, plan_import
+from ralf_migrations.task_import import FROM, ImportReport, import_tasks, plan_import
 
 
 def there(id_: str, **fields: Any) -> ImportedTask:
@@ -134,14 +134,12 @@ def test_a_task_that_was_deleted_there_is_not_added_and_one_that_is_here_is_canc
     assert (made["1"].status, made["2"].after) == ("cancelled", ())
 
 
-def test_a_dependency_that_is_not_in_the_list_is_reported_and_kept_in_the_file_until_it_is_there() -> None:
+def test_a_dependency_that_is_not_in_the_list_is_reported_until_it_is_there() -> None:
     plan = plan_import([there("2", after=("1",))], [])
     assert list(plan.problems) == ["beads:2: waits for beads:1, which is not in the list: left out"]
     states = applied(plan)
-    assert states[0].task.extra[UNMET] == "beads:1"
     after = keys(applied(plan_import([there("2", after=("1",)), there("1")], states), states))
     assert after["2"].after == (after["1"].id,)
-    assert UNMET not in after["2"].extra
     first = applied(plan_import([there("1")], []))  # imported before, from another list
     assert not plan_import([there("2", after=("1",))], first).problems
 

@@ -216,7 +216,6 @@ def test_a_list_of_claude_code_gives_its_tasks_in_the_order_of_their_numbers(tmp
     claude_task(folder, 2, "Plank", status="in_progress", owner="kim", description="With oak.")
     claude_task(folder, 1, "Keel", status="completed", blocks=["10"])
     claude_task(folder, 3, "Hidden", metadata={"_internal": True})
-    (folder / ".highwatermark").write_text("10")
     (folder / ".lock").touch()
     found = read(folder)
     assert [one.id for one in found] == ["keel-list/1", "keel-list/2", "keel-list/10"]

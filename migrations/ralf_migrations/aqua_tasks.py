@@ -85,9 +85,7 @@ def _selected(path: Path, db: sqlite3.Connection) -> list[Mapping[str, Any]]:
     kinds = dict(db.execute("SELECT name, upper(substr(sql, 1, 12)) FROM sqlite_master LIMIT 10000"))
     there = {str(row[1]) for row in db.execute("PRAGMA table_info(tasks)")}
     if kinds.get("tasks") != "CREATE TABLE" or not {"id", "title", "status"} <= there:
-        is_beads = {"issues", "dependencies"} <= kinds.keys()
-        beads = "let beads write its list, then import that: bd export -o issues.jsonl"
-        raise NoTaskList(path, "an SQLite database, but not Aqua's", beads if is_beads else "see docs/importing.md")
+        raise NoTaskList(path, "an SQLite database, but not Aqua's", "see docs/importing.md")
     columns = ", ".join(name if name in there else f"NULL AS {name}" for name in _COLUMNS)
     found, size = [], 0
     for row in db.execute(f"SELECT {columns} FROM tasks LIMIT {MAX_TASKS + 1}"):  # noqa: S608 - names of ours

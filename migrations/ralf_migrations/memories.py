@@ -8,7 +8,7 @@ examples, and so is what stands in comments: neither is state, however it looks.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from ralf.document import guarded_yaml
@@ -64,7 +64,7 @@ def read(source: Source) -> Reading:
 
 
 class _Memory:
-    """A memory as it is read: whose it is, its runs, what stands beside its state.
+    """A memory as it is read: whose it is, and its runs.
 
     header  the fields in bold below the title, down to the first rule, fence or heading
     """
@@ -72,10 +72,8 @@ class _Memory:
     def __init__(self, source: Source, lines: Sequence[Line]) -> None:
         self.source = source
         self.lines = lines
-        self.sections = markdown.sections_of(lines)
         self.agent = self.route = ""
         self.runs: list[Part] = []
-        self.aside: list[Event] = []
         self.header: dict[str, str] = {}
         for line in lines:
             if line.rule or line.fence or line.level > 1:
@@ -92,20 +90,18 @@ class _Memory:
         self.agent = agent or "-".join(words).lower() or by_folder
         self.route = cleaning.slug(task or self.agent)
 
-    def keep(self, section: Section, lines: Sequence[Line]) -> None:
-        """Keep lines of a section as evidence alone."""
-        if text := text_of(lines):
-            heading = f"{'#' * section.level} {section.heading}"
-            self.aside.append(self.source.note(f"{heading}\n\n{text}", section.first, aside=True))
-
     def add_run(self, run: str, event: Event, status: str, said: str) -> None:
         """Add a run of its history, as a checkpoint of its own."""
         attempt = Attempt(self.source.session(run), None, outcome_of(status), event.timestamp, said)
         notes = self.source.notes([event], "timeline-memory", part=run, attempt=attempt)
         self.runs.append(Part(self.route, notes))
 
-    def parts(self, words: str, line: int, when: str, work: Mapping[str, Any], state: Mapping[str, Any]) -> list[Part]:
-        """What goes into its route: its runs, then the state, and what the section says of it."""
+    def parts(
+        self, words: str, within: Collection[int], when: str, work: Mapping[str, Any], state: Mapping[str, Any]
+    ) -> list[Part]:
+        """What goes into its route: its runs, then the state, whose words stand on some lines, what the section says of
+        it, and what stands around it, which is kept in its words, and told nowhere.
+        """
         about = {"path": self.source.name, "sha256": self.source.sha256}
         work = {**work, f"memory_of_{self.agent}": {"source": about, **state}}
         title, queue = f"Memory of {self.agent}", work.get("todos", ())
@@ -114,10 +110,11 @@ class _Memory:
         count = f"{len(self.runs)} run{'s' * (len(self.runs) != 1)}" if self.runs else "no runs"
         text = f"{title}{f', last updated {when}' if when else ''}: {count}, {of_queue}."
         told = [
-            self.source.note(words, line, timestamp=when, title=title, work=work, aside=True),
+            self.source.note(words, min(within, default=1), timestamp=when, title=title, work=work, aside=True),
             self.source.note(text, timestamp=when),
+            *self.source.rest(within, aside=True),
         ]
-        notes = self.source.notes([*told, *self.aside], "timeline-memory")
+        notes = self.source.notes(told, "timeline-memory")
         notes.agent_type = self.agent
         return [*self.runs, Part(self.route, notes)]
 
@@ -139,14 +136,12 @@ def _read_fenced(memory: _Memory, state: Fence) -> Reading:
     for key, rows in histories.items():
         for number, row in enumerate(rows, start=1):
             _add_fenced_run(memory, state, key, number, row if isinstance(row, Mapping) else {"run": row})
-    for section in memory.sections:  # what stands around the state is kept in its words, and told nowhere
-        own = [line for line in section.own if not state.first - 1 <= line.number <= state.last + 1]
-        memory.keep(section, [one for one in own if section.level > 1 or not FIELD.match(one.text)])
     header = {name.lower(): value for name, value in memory.header.items()}
     kept = {"header": header} if header else {}
     kept |= {key: value for key, value in tree.items() if not histories.get(key)}
     bare = "\n".join(line for line in state.text.split("\n") if line.strip() and not line.lstrip().startswith("#"))
-    parts = memory.parts(bare, state.first, str(about.get("last_updated") or ""), _fenced_work(tree), kept)
+    within = range(state.first - 1, state.last + 2)
+    parts = memory.parts(bare, within, str(about.get("last_updated") or ""), _fenced_work(tree), kept)
     left = comments_left(state.text)
     if not record.broken:
         return Reading("imported", parts, BY_AGENT, left=left)
@@ -198,16 +193,13 @@ def _add_fenced_run(memory: _Memory, state: Fence, key: str, number: int, row: M
 
 def _read_plain(memory: _Memory, fences: Sequence[Fence]) -> Reading:
     """What a memory comes to whose state stands in Markdown."""
-    source, header = memory.source, memory.header
+    header = memory.header
     task = found[0] if (found := _TASK.search(header.get("Task", "")[:_LONGEST_TASK])) else ""
     memory.name("-".join(header.get("Agent", "").lower().split()), task)
     memory.agent = cleaning.slug(memory.agent)
-    sections = [section for section in memory.sections if section.level > 1]
+    sections = [section for section in markdown.sections_of(memory.lines) if section.level > 1]
     inner = [section for section in sections if any(map(_state_in, section.under))]
     by_name = {name: one for one in reversed(sections) if (name := _state_in(one.heading)) and one not in inner}
-    for section in sections:
-        if section not in inner and section not in by_name.values():
-            memory.keep(section, section.own)
     fence = next((one for one in fences if "Current Assignment" in map(_state_in, one.under)), None)
     assignment: Mapping[str, Any] = {}
     if fence is not None:
@@ -228,11 +220,10 @@ def _read_plain(memory: _Memory, fences: Sequence[Fence]) -> Reading:
         **({"work_queue": queue} if queue else {}),
         "work_history": history,
     }
-    first = min((section.first for section in by_name.values()), default=len(source.lines) + 1)
-    head = source.excerpt(1, first - 1).strip().rstrip("-").rstrip()
-    words = "\n\n".join((head, *(f"## {name}\n\n{text_of(by_name[name].lines)}" for name in _STATE if name in by_name)))
+    within = {number for one in by_name.values() for number in range(one.first, one.last + 1)}
+    words = "\n\n".join(f"## {name}\n\n{text_of(by_name[name].lines)}" for name in _STATE if name in by_name)
     work = _plain_work(header, task, assignment, queue)
-    parts = memory.parts(words, 1, header.get("Created", ""), work, kept)
+    parts = memory.parts(words, within, header.get("Created", ""), work, kept)
     return Reading("imported", parts, BY_TASK if task else BY_AGENT)
 
 

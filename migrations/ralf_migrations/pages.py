@@ -90,11 +90,7 @@ def _notes(
 ) -> list[Event]:
     """The decisions of a document, and what stands between them, part by part, in the order in which they stand."""
     events = [source.decision(one, session, when, title=title) for one in found]
-    within = lines_within(found)
-    left = (part.without(within) for part in documents.parts_of(source.path.name, source.text))
-    events += [
-        source.note(part.text, part.first, timestamp=when, title=title, **fields) for part in left if part.is_written
-    ]
+    events += source.rest(lines_within(found), timestamp=when, title=title, **fields)
     return sorted(events, key=lambda event: int(event.input["line"]))
 
 

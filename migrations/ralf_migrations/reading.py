@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -145,6 +145,11 @@ class Source:
         words = text or self.excerpt(one.first_line, one.last_line).strip("\n")
         stamp = tree.get("timestamp", "") or when
         return self.note(words, one.first_line, timestamp=stamp, **fields, decision=tree, file_sha256=self.sha256)
+
+    def rest(self, within: Container[int], **fields: object) -> list[Event]:
+        """What stands on other lines than these, part by part, where somebody wrote anything."""
+        left = (part.without(within) for part in documents.parts_of(self.path.name, self.text))
+        return [self.note(part.text, part.first, **fields) for part in left if part.is_written]
 
     def notes(self, events: Iterable[Event], what: str, *, part: str = "", attempt: Attempt | None = None) -> Notes:
         """Notes as a transcript of what somebody brought; `attempt`: the run that this part is of."""

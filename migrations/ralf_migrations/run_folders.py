@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
@@ -17,7 +16,7 @@ from ralf.text.patterns import regex
 from ralf.transcripts.events import Event
 from ralf.transcripts.notes import Notes
 from ralf_integrations.blackbox5.runs import runfolder
-from ralf_integrations.blackbox5.runs.folder import RECORDS, RunFolder
+from ralf_integrations.blackbox5.runs.folder import RECORDS, RunFolder, time_of
 from ralf_migrations import reading
 from ralf_migrations.reading import Part, Reading, Unreadable, beginning
 
@@ -25,16 +24,8 @@ _NAME = regex(r"run-(?P<number>\d)?.+")
 _HOLDS_RUNS = (".autonomous", ".git", "runs")
 _DOCUMENTS = frozenset(("thoughts.md", "results.md", "decisions.md", ".ralf-metadata", "run.yaml"))
 _MARKS = _DOCUMENTS | {"metadata.yaml", "context.yaml", "status.txt", "tracking.json", "learnings.md", "assumptions.md"}
-_TIME = regex(
-    r"(?:timestamp_start|timestamp|started(?:_at)?|\*\*(?:Started|Date|Timestamp):\*\*)\W*(\d{4}-\d\d-\d\d[T\d:.]*)"
-)
 _TIMED = ("metadata.yaml", ".ralf-metadata", "RUN.yaml", "context.yaml", "THOUGHTS.md", "DECISIONS.md")
-_LEFT = {
-    r"context_budget\.json|\.subagent_spawned": "counters of the context budget, which tell nothing of the work",
-    r"(?i).*prompt\.md|(?:AGENT_CONTEXT|TASK-CONTEXT|ACTIVE-CONTEXT|README|task)\.md": "what the run was given",
-    r"\..+": "a mark of the loop",
-    r".*": "no document of a run",
-}
+_COUNTERS = ("context_budget.json", ".subagent_spawned")
 
 
 def find(folders: Iterable[tuple[Path, list[str]]]) -> list[Path]:
@@ -55,8 +46,8 @@ def find(folders: Iterable[tuple[Path, list[str]]]) -> list[Path]:
 
 def order(path: Path) -> tuple[str, str]:
     """The older runs first: by the time in the name, else by the one that the files at its head tell."""
-    told = (found[1] for name in _TIMED if (found := _TIME.search(beginning(path / name, 4_096))))
-    return RunFolder(path).started or next(told, ""), path.as_posix()
+    told = (time_of(beginning(path / name, 4_096)) for name in _TIMED)
+    return RunFolder(path).started or next(filter(None, told), ""), path.as_posix()
 
 
 def read(project: Project, path: Path) -> Reading:
@@ -100,8 +91,12 @@ def _left(run: RunFolder) -> Iterator[str]:
     """What of a folder is not taken, and why."""
     known = {*run.documents, *RECORDS, runfolder.REGISTRY, *run.outputs}
     for name in run.files:
-        if name not in known:
-            yield f"{name}: {next(why for pattern, why in _LEFT.items() if re.fullmatch(pattern, name, re.DOTALL))}"
+        if name in _COUNTERS:
+            yield f"{name}: counters of the context budget, which tell nothing of the work"
+        elif name in run.given:
+            yield f"{name}: what the run was given"
+        elif name not in known:
+            yield f"{name}: {'a mark of the loop' if name.startswith('.') else 'no document of a run'}"
     with os.scandir(run.path) as entries:
         others = sorted((one.name, one.is_symlink()) for one in entries if not one.is_file(follow_symlinks=False))
     for name, is_link in others:

@@ -20,20 +20,19 @@ from ralf.tasks.model import Task, TaskState
 from ralf.tasks.records import MOST_CHANGES
 from ralf.tasks.store import Tasks
 from ralf.tasks.writing import Writer
-from ralf.text.cleaning import one_line
+from ralf.text.cleaning import one_line, trimmed
 from ralf.text.frozen import dataclass, replace
 from ralf_migrations import task_lists
 from ralf_migrations.task_formats import ImportedTask
 
-FROM, AS, UNMET = "imported_from", "imported_as", "imported_after"
-"""Keys of a task's file: whence it came, how it stood there, and what it waits for there that could not be found."""
+FROM, AS = "imported_from", "imported_as"
+"""Keys of a task's file: whence it came, and how it stood there."""
 
 BY = "import"
 _MERGED = ("title", "text", "priority", "tags", "after", "checkpoint", "verify")
 _SAID = ("summary", "reason", "progress")
 _LAST = ("completed", "cancelled")
-_MOST_PROBLEMS, _MOST_NOTES, _MOST_COMMANDS = 200, 200, 20
-_SHOWN = 20  # tasks of a circle that are named
+_SHOWN = 400  # characters of a circle
 
 
 # ---- what an import comes to ----
@@ -84,6 +83,15 @@ class ImportReport:
         """The tasks that were `added`, `updated` or are `unchanged`."""
         return tuple(one for one in self.steps if one.what == what)
 
+    @property
+    def commands(self) -> list[str]:
+        """What the list brings to verify tasks with."""
+        return list(dict.fromkeys(one.changes["verify"] for one in self.steps if one.changes.get("verify")))
+
+    @property
+    def _counts(self) -> dict[str, int]:
+        return {what: len(self.those(what)) for what in ("added", "updated", "unchanged")}
+
     def lines(self) -> list[str]:
         """All of it as lines for a person; tasks that did not change are only counted."""
         told = [*self.files]
@@ -93,33 +101,22 @@ class ImportReport:
             about = [one.listed.key, task.status] if one.is_new else [", ".join(one.fields), kept]
             if one.what != "unchanged" or kept:
                 told.append(f"{one.what:8} {one.id}  {task.title}  ({'; '.join(filter(None, about))})")
-        tree = self.tree()
-        told += [f"problem: {one}" for one in tree["problems"]]
+        told += [f"problem: {one}" for one in self.problems]
         told += [f"note: {one}" for one in self.notes]
-        commands = tree["commands"]
-        told += [f"comes with the list, and runs only if your configuration allows it: {one}" for one in commands]
-        counts = ", ".join(f"{tree[what]:,} {what}" for what in ("added", "updated", "unchanged"))
+        told += [f"comes with the list, and runs only if your configuration allows it: {one}" for one in self.commands]
+        counts = ", ".join(f"{count:,} {what}" for what, count in self._counts.items())
         return [*told, f"{counts}{' (dry run: nothing was changed)' if self.dry_run else ''}"]
 
     def tree(self) -> dict[str, Any]:
         """All of it as plain values, for JSON."""
-        more = len(self.problems) - _MOST_PROBLEMS
-        verify = dict.fromkeys(one.changes["verify"] for one in self.steps if one.changes.get("verify"))
         tasks: list[dict[str, Any]] = []
         for one in self.steps:
             task = one.listed.task
             about: dict[str, Any] = {"title": task.title, "what": one.what, "status": task.status, "fields": one.fields}
             about |= {"origin": one.listed.key, "id": one.id, "kept": one.kept}
             tasks.append({name: value for name, value in about.items() if value})
-        return {
-            "dry_run": self.dry_run,
-            **{what: len(self.those(what)) for what in ("added", "updated", "unchanged")},
-            "tasks": tasks,
-            "files": self.files,
-            "problems": [*self.problems[:_MOST_PROBLEMS], *([f"{more:,} more problems"] if more > 0 else [])],
-            "notes": self.notes,
-            "commands": list(verify)[:_MOST_COMMANDS],
-        }
+        told = {name: getattr(self, name) for name in ("dry_run", "files", "problems", "notes", "commands")}
+        return {**told, **self._counts, "tasks": tasks}
 
 
 def import_tasks(
@@ -132,7 +129,7 @@ def import_tasks(
     """
     lists, notes = task_lists.read_lists(os.fspath(path))
     files = tuple(f"{one.origin}: {one.where}" for one in lists)
-    notes += [note for one in lists for note in one.notes[:_MOST_NOTES]]
+    notes += [note for one in lists for note in one.notes]
     tasks = store.at(root)
     if not dry_run:
         tasks.project.prepare()
@@ -226,7 +223,7 @@ def plan_import(tasks: Iterable[ImportedTask], known: Iterable[TaskState]) -> Im
         if key not in ids:
             ids[key] = _id_of(key, used, there)
             used.add(ids[key])
-    waits, unmet = _waits(taken, named, ids, gone, problems)
+    waits = _waits(taken, named, ids, gone, problems)
     old = {id_: list(state.task.after) for id_, state in there.items()}
     new = {ids[key]: [ids[one] for one in after] for key, after in waits.items()}
     kept = {id_: list(after) for id_, after in new.items()}
@@ -242,7 +239,7 @@ def plan_import(tasks: Iterable[ImportedTask], known: Iterable[TaskState]) -> Im
     steps = []
     for key in waits:
         listed, id_ = taken[key], ids[key]
-        changes, conflicts = _changes(listed, tuple(new[id_]), unmet[key], there.get(id_), problems)
+        changes, conflicts = _changes(listed, tuple(new[id_]), there.get(id_), problems)
         changes |= {"after": tuple(kept[id_])} if "after" in changes else {}
         steps.append(Step(listed, id_, id_ not in there, changes, conflicts))
     return ImportReport(tuple(steps), tuple(problems))
@@ -266,19 +263,17 @@ def _waits(
     ids: Mapping[str, str],
     gone: set[str],
     problems: list[str],
-) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """For each task the keys that it waits for, in an order, and those that could not be found: as it says there; its
-    parts; what the whole that it is a part of waits for. What closes a circle is left out.
+) -> dict[str, list[str]]:
+    """For each task the keys that it waits for, in an order: as it says there; its parts; what the whole that it is a
+    part of waits for. What closes a circle is left out.
     """
     said: dict[str, list[str]] = {}
-    unmet: dict[str, list[str]] = {}
     parents: dict[str, str] = {}
     for key, listed in taken.items():
         wanted = dict.fromkeys(
             named.get(f"{listed.origin}:{one}", f"{listed.origin}:{one}") for one in listed.task.after
         )
         said[key] = [one for one in wanted if one in ids and one not in gone]
-        unmet[key] = [one for one in wanted if one not in ids]
         for one in wanted:
             if one not in said[key]:
                 what = "was deleted there" if one in gone else "is not in the list"
@@ -295,13 +290,12 @@ def _waits(
 
     def left_out(one: str, other: str, circle: Sequence[str]) -> None:
         if other in said.get(one, ()):
-            way = circle if len(circle) < _SHOWN else [*circle[: _SHOWN // 2], "…", *circle[1 - _SHOWN // 2 :]]
-            shown = " → ".join((*way, circle[0]))
+            shown = trimmed(" → ".join((*circle, circle[0])), _SHOWN)
             problems.append(f"{one}: waits for {other}: left out, it closes a circle: {shown}")
 
     graph = {key: list(after) for key, after in waits.items()}
     order = _in_order(graph, left_out, lambda one, other: other not in said.get(one, ()))
-    return {key: graph[key] for key in order if key in taken}, unmet
+    return {key: graph[key] for key in order if key in taken}
 
 
 def _above(parents: Mapping[str, str], key: str) -> list[str]:
@@ -379,15 +373,14 @@ def _is_another(listed: ImportedTask, state: TaskState) -> bool:
 
 
 def _changes(
-    listed: ImportedTask, after: tuple[str, ...], unmet: Sequence[str], state: TaskState | None, problems: list[str]
+    listed: ImportedTask, after: tuple[str, ...], state: TaskState | None, problems: list[str]
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """What is to be written of a task, all of it for one that is new; and what has changed on both sides."""
     status = listed.task.status
     fields: dict[str, Any] = {name: getattr(listed.task, name) for name in _MERGED} | {"after": after}
-    extra: dict[str, Any] = {FROM: listed.key, AS: _as(fields, status), UNMET: " ".join(unmet[:20])}
+    extra: dict[str, Any] = {FROM: listed.key, AS: _as(fields, status)}
     said = {name: getattr(listed, name) for name in _SAID}
     if state is None:
-        extra = {name: value for name, value in extra.items() if value}
         about = {"status": status, "created": listed.task.created, "created_by": listed.task.created_by or BY}
         whole = {**fields, **about, **said, "extra": extra}
         return {name: value for name, value in whole.items() if value not in ("", (), False)}, ()

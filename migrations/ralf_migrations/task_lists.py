@@ -9,11 +9,10 @@ loop starts it.
 from __future__ import annotations
 
 import json
-import os
 import shlex
 from collections.abc import Sequence
 from contextlib import suppress
-from itertools import islice, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +44,7 @@ PLACES = (
 )
 """Where the tools keep their lists in a project."""
 
-MAX_FILES, MAX_BYTES = 5_000, 64 << 20
+MAX_BYTES = 64 << 20
 _MAX_DEPTH = 8  # of subtasks
 _KINDS = "Aqua, beads, Claude Code, Task Master, prd.json, ralph-orchestrator"
 
@@ -146,15 +145,10 @@ def _is_claude_task(tree: object) -> bool:
 
 def _claude_list(folder: Path) -> List:
     """A list of Claude Code, a folder with a file for each task; its ids are unique within the list only."""
-    names: list[str] = []
-    with suppress(OSError), os.scandir(folder) as found:
-        names = [one.name for one in islice(found, MAX_FILES + 1) if one.name.endswith(".json")]
-    if len(names) > MAX_FILES:
-        raise Damaged(folder, f"more than {MAX_FILES:,} files", "name a file of one list: ralf import FILE")
-    names.sort(key=lambda name: (len(name), name))  # by their numbers
-    trees = ((name, _parsed(folder / name, _text(folder / name))) for name in names)
+    paths = sorted(folder.glob("*.json"), key=lambda path: (len(path.name), path.name))  # by their numbers
+    trees = ((path.name, _parsed(path, _text(path))) for path in paths if path.stem.isdecimal())
     tasks = {_id(folder, name, tree): tree for name, tree in trees if _is_claude_task(tree)}
-    if not tasks and not (folder / ".highwatermark").is_file():
+    if not tasks:
         where = ", ".join((*PLACES, "~/.claude/tasks/LIST/"))
         raise NotFound(folder, f"no task list here; looked for {where}", "name the file: ralf import FILE --dry-run")
     near = f"{word_of(folder.absolute().name)}/"
