@@ -191,7 +191,7 @@ def _became(one: Reading) -> str:
     if one.outcome != "imported":
         return f"{one.outcome}: {one.why}"
     if one.written is None:
-        return f"would be taken, by {one.rule}"
+        return "would be taken"
     return _count(one.written, "checkpoint") if one.written else "nothing new"
 
 
@@ -345,7 +345,7 @@ class _Call:
         dry_run = self.report.dry_run
         taken = [None] * len(found) if dry_run else existing.take(self._project, found, progress=told)
         for one, came in zip(found, taken, strict=True):
-            entry = Reading("imported", rule=one.rule, path=str(one.path), source=one.client, routes=(one.route,))
+            entry = Reading("imported", path=str(one.path), source=one.client, routes=(one.route,))
             if came is not None and came.report is not None:
                 entry = replace(entry, written=len(came.report.checkpoints))
             elif came is not None:

@@ -20,15 +20,12 @@ from ralf_integrations.blackbox5.runs import handwritten, markdown
 from ralf_integrations.blackbox5.runs.markdown import ITEM, Fence, Line, Section, plain
 from ralf_integrations.blackbox5.runs.records import outcome_of
 from ralf_migrations.reading import (
-    BY_AGENT,
-    BY_TASK,
     FIELD,
     Kind,
     Part,
     Reading,
     Source,
     Unreadable,
-    comments_left,
     in_words,
     text_of,
 )
@@ -142,11 +139,10 @@ def _read_fenced(memory: _Memory, state: Fence) -> Reading:
     bare = "\n".join(line for line in state.text.split("\n") if line.strip() and not line.lstrip().startswith("#"))
     within = range(state.first - 1, state.last + 2)
     parts = memory.parts(bare, within, str(about.get("last_updated") or ""), _fenced_work(tree), kept)
-    left = comments_left(state.text)
     if not record.broken:
-        return Reading("imported", parts, BY_AGENT, left=left)
+        return Reading("imported", parts)
     places = "; ".join(f"line {state.first + first - 1}: {wrong}: {what}" for first, _, what in record.broken)
-    return Reading("unreadable", parts, BY_AGENT, f"{places}; the rest was taken", left)
+    return Reading("unreadable", parts, f"{places}; the rest was taken")
 
 
 def _fenced_work(tree: Mapping[str, Any]) -> dict[str, Any]:
@@ -223,8 +219,7 @@ def _read_plain(memory: _Memory, fences: Sequence[Fence]) -> Reading:
     within = {number for one in by_name.values() for number in range(one.first, one.last + 1)}
     words = "\n\n".join(f"## {name}\n\n{text_of(by_name[name].lines)}" for name in _STATE if name in by_name)
     work = _plain_work(header, task, assignment, queue)
-    parts = memory.parts(words, within, header.get("Created", ""), work, kept)
-    return Reading("imported", parts, BY_TASK if task else BY_AGENT)
+    return Reading("imported", memory.parts(words, within, header.get("Created", ""), work, kept))
 
 
 def _state_in(heading: str) -> str:

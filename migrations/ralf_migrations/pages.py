@@ -17,8 +17,18 @@ from ralf_integrations.blackbox5.runs import markdown, parts as documents
 from ralf_integrations.blackbox5.runs.decisions import WrittenDecision, decisions_in, lines_within
 from ralf_integrations.blackbox5.runs.folder import AGENTS, time_of
 from ralf_integrations.blackbox5.runs.markdown import ITEM, Line, plain
-from ralf_migrations import reading
-from ralf_migrations.reading import FIELD, Kind, Part, Reading, Source, beginning
+from ralf_migrations.reading import (
+    FIELD,
+    Kind,
+    Part,
+    Reading,
+    Source,
+    agent_of_run,
+    beginning,
+    route_of,
+    task_in,
+    task_of_run,
+)
 
 _DECISION_HEADING = regex(r"^#+ .*\bdecisions?\b", re.IGNORECASE | re.MULTILINE)
 _LOOKS = regex(r"(?im)^# RALF.{0,20}context")
@@ -47,15 +57,14 @@ def read_decisions(source: Source) -> Reading:
     found = decisions_in(source.text)
     if not found:
         return Reading("nothing", why="no decisions in it")
-    route, rule = reading.route_of_run(source.path.parent)
-    if rule != reading.BY_TASK and (task := reading.task_in("\n".join(source.lines[:12]))):
-        route, rule = reading.route_of_task(task)
+    folder = source.path.parent
+    route = route_of(task_of_run(folder) or task_in("\n".join(source.lines[:12])), agent_of_run(folder))
     when = time_of("\n".join(source.lines[: found[0].first_line]))
-    title = f"Decisions of {source.path.parent.name}"
+    title = f"Decisions of {folder.name}"
     of_run = source.path.name.upper() == "DECISIONS.MD"
-    session = session_of(source.path.parent, source.project.root) if of_run else source.session()
+    session = session_of(folder, source.project.root) if of_run else source.session()
     events = _notes(source, found, session, when, title=title, aside=True)
-    return Reading("imported", [Part(route, source.notes(events, "decisions-md"))], rule)
+    return Reading("imported", [Part(route, source.notes(events, "decisions-md"))])
 
 
 def order(path: Path) -> tuple[str, str]:
@@ -73,7 +82,7 @@ def read_context(source: Source) -> Reading:
     fields = (field for line in lines if not line.fence and (field := FIELD.match(line.text)))
     agents = [found["agent"] or found["known"] for found in headed if found]
     agents += [plain(field["value"]) for field in fields if field["name"].lower() in ("agent", "agent type")]
-    route, rule = reading.route_of_agent(next(iter(agents), ""))
+    route = route_of("", next(iter(agents), ""))
     when = time_of("\n".join(source.lines[:10]))
     title = plain(next((part.heading for part in parts if not part.top), "The page"))
     events = _notes(source, decisions_in(source.text, mixed=True), source.session(), when, title=title)
@@ -81,8 +90,8 @@ def read_context(source: Source) -> Reading:
     told = f"RALF context, last updated {when or 'at a time that it does not tell'}: {title}"
     events.append(source.note(told, timestamp=when, title=title, work=work))
     page = source.notes(events, "ralf-context")
-    page.agent_type = route if rule == reading.BY_AGENT else ""
-    return Reading("imported", [Part(route, page)], rule)
+    page.agent_type = route if agents else ""
+    return Reading("imported", [Part(route, page)])
 
 
 def _notes(

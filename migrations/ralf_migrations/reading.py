@@ -71,7 +71,6 @@ class Reading:
     """What a file, or a folder, comes to. What of it goes into no field of a route is kept in its words, and found by
     search.
 
-    rule     why its routes are those
     why      of a file that was not imported, or not all of it
     left     what of it was not taken, each with why
     path     in the project where it lies in it; `source`: what knows it
@@ -80,7 +79,6 @@ class Reading:
 
     outcome: Outcome
     parts: Sequence[Part] = ()
-    rule: str = ""
     why: str = ""
     left: Sequence[str] = ()
     path: str = ""
@@ -213,18 +211,8 @@ def text_of(lines: Sequence[Line]) -> str:
     return "\n".join(line.text for line in stripped(lines, rules=True))
 
 
-def comments_left(text: str) -> tuple[str, ...]:
-    """What a report says of the comments of a YAML that are not taken."""
-    comments = sum(line.lstrip().startswith("#") for line in text.split("\n"))
-    return (f"{comments} lines of comments: remarks and examples of the template",) if comments else ()
-
-
 # ---- routes ----
 
-BY_TASK, BY_AGENT, BY_NEITHER = "the task", "the agent's name", "neither a task nor an agent is told"
-"""Why a route was chosen."""
-
-FALLBACK = "default"
 _TASK_ID = regex(r"\b(?:TASK|RALF|BUG|FEAT|PLAN|CORE|DOCS|IMP)-[A-Za-z0-9][\w-]*")
 _RUN_NAME = regex(r"run-.*|\d{8}[-_]\d{6}.*")
 _NO_AGENTS = frozenset(
@@ -232,33 +220,24 @@ _NO_AGENTS = frozenset(
 )
 
 
-def route_of_task(task: str) -> tuple[str, str]:
-    """A task's route, and the rule."""
-    return cleaning.slug(task), BY_TASK
+def route_of(task: str, agent: str = "") -> str:
+    """The route of a task, else of an agent, else the fallback."""
+    return cleaning.slug(task or "-".join(agent.lower().split()) or "default")
 
 
-def route_of_agent(agent: str) -> tuple[str, str]:
-    """An agent's route, and the rule."""
-    return (cleaning.slug("-".join(agent.lower().split())), BY_AGENT) if agent else (FALLBACK, BY_NEITHER)
-
-
-def route_of_run(folder: Path) -> tuple[str, str]:
-    """The route of a run folder, and the rule; the folder need not be there any more."""
+def task_of_run(folder: Path) -> str:
+    """The task of a run: by its folder's name, else by its records, else by its documents, at their tops, else by its
+    registry of decisions, else by a folder above it. The folder need not be there any more.
+    """
     run = RunFolder(folder)
-    above = (part for part in reversed(folder.parts) if _TASK_ID.fullmatch(part) and task_in(part))
-    if task := run.task or _task_in_files(run) or next(above, ""):
-        return route_of_task(task)
-    return route_of_agent(run.agent or agent_in(folder))
-
-
-def _task_in_files(run: RunFolder) -> str:
-    """The task that a run's records tell, else its documents, at their tops, else its registry of decisions."""
+    if run.task:
+        return run.task
     with suppress(OSError, BadYaml):
         if task := records.read(run).task or documents.task_in_documents(run):
             return task
-        if runfolder.REGISTRY in run.files:
-            return task_id(registry.read(run.text(runfolder.REGISTRY)).task)
-    return ""
+        if runfolder.REGISTRY in run.files and (task := task_id(registry.read(run.text(runfolder.REGISTRY)).task)):
+            return task
+    return next((part for part in reversed(folder.parts) if _TASK_ID.fullmatch(part) and task_in(part)), "")
 
 
 def task_in(text: str) -> str:
@@ -267,9 +246,10 @@ def task_in(text: str) -> str:
     return found[0].rstrip("-") if found and any(map(str.isdigit, found[0])) else ""
 
 
-def agent_in(path: Path) -> str:
-    """The agent that a path names, "" for none: `agents/NAME/…`, or one that is known."""
-    heads = [part.lower().partition("__")[0] for part in reversed(path.parts)]
-    names = (inner for part, inner in zip(path.parts, path.parts[1:], strict=False) if part == "agents")
+def agent_of_run(folder: Path) -> str:
+    """The agent that a run's path names, "" for none: `agents/NAME/…`, or one that is known."""
+    heads = [part.lower().partition("__")[0] for part in reversed(folder.parts)]
+    names = (inner for part, inner in zip(folder.parts, folder.parts[1:], strict=False) if part == "agents")
     known = (head for head in heads if head in AGENTS)
-    return next(known, "") or next((name for name in names if name not in _NO_AGENTS and not _RUN_NAME.match(name)), "")
+    own = (name for name in names if name not in _NO_AGENTS and not _RUN_NAME.match(name))
+    return next(known, "") or next(own, "")

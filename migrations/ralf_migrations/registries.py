@@ -26,9 +26,9 @@ from ralf_migrations.reading import (
     Reading,
     Source,
     Unreadable,
-    comments_left,
-    route_of_run,
-    route_of_task,
+    agent_of_run,
+    route_of,
+    task_of_run,
 )
 
 _DECISIONS_KEY = regex(r"^decisions:", re.MULTILINE)
@@ -54,15 +54,11 @@ def read(source: Source) -> Reading:
     if not (found.decisions or found.undecided):
         return Reading("unreadable" if trouble else "nothing", why=trouble or "no decisions in it")
     by_route = _by_route(source, found)
-    rules = sorted({rule for _, rule in by_route})
     parts = [
         Part(route, source.notes([_head(source, found, events), *events], "decision-registry"))
-        for (route, _), events in sorted(by_route.items())
+        for route, events in sorted(by_route.items())
     ]
-    left = comments_left(source.text)
-    if trouble:
-        return Reading("unreadable", parts, ", ".join(rules), f"{trouble}; the rest was taken", left)
-    return Reading("imported", parts, ", ".join(rules), left=left)
+    return Reading("unreadable", parts, f"{trouble}; the rest was taken") if trouble else Reading("imported", parts)
 
 
 def _head(source: Source, found: Registry, events: Sequence[Event]) -> Event:
@@ -73,16 +69,17 @@ def _head(source: Source, found: Registry, events: Sequence[Event]) -> Event:
     return source.note(text, title=f"Decisions of {source.path.name}")
 
 
-def _by_route(source: Source, found: Registry) -> dict[tuple[str, str], list[Event]]:
-    """By route and its rule, each entry as a decision, or in its words alone where another one tells the same."""
-    path_of, told_in, route_of = cache(partial(_followed, source.path)), cache(_by_title), cache(route_of_run)
+def _by_route(source: Source, found: Registry) -> dict[str, list[Event]]:
+    """By route, each entry as a decision, or in its words alone where another one tells the same."""
+    path_of, told_in = cache(partial(_followed, source.path)), cache(_by_title)
+    route_in = cache(lambda folder: route_of(task_of_run(folder), agent_of_run(folder)))
     is_project = any({"source_file", "source_run"} & one.fields.keys() for one in found.decisions)
     task = task_id(found.task)
-    own = cache(lambda: route_of_task(task) if task else route_of_run(source.path.parent))
+    own = cache(lambda: route_of(task) if task else route_in(source.path.parent))
     of_run = not is_project and source.path.name.startswith("decision_registry.")
     session = session_of(source.path.parent, source.project.root) if of_run else source.session()
     again = _told_again(found.decisions) if is_project else {}
-    made: dict[tuple[str, str], list[Event]] = defaultdict(list)
+    made: dict[str, list[Event]] = defaultdict(list)
     for number, (one, words) in enumerate(zip(found.decisions, found.words, strict=True)):
         if not is_project:
             made[own()].append(source.decision(one, session, text=words, aside=True))
@@ -90,7 +87,7 @@ def _by_route(source: Source, found: Registry) -> dict[tuple[str, str], list[Eve
         file, run = (str(one.fields.get(key, "") or "") for key in ("source_file", "source_run"))
         path = path_of(file or run)
         gone = Path("/", *(part for part in Path(run or Path(file).parent).parts if part not in ("/", "..")))
-        route, words = route_of(path.parent if path is not None else gone), _words_of(one)
+        route, words = route_in(path.parent if path is not None else gone), _words_of(one)
         if number in again:
             stamp = time_of(one.timestamp)
             made[route].append(

@@ -17,8 +17,7 @@ from ralf.transcripts.events import Event
 from ralf.transcripts.notes import Notes
 from ralf_integrations.blackbox5.runs import runfolder
 from ralf_integrations.blackbox5.runs.folder import RECORDS, RunFolder, time_of
-from ralf_migrations import reading
-from ralf_migrations.reading import Part, Reading, Unreadable, beginning
+from ralf_migrations.reading import Part, Reading, Unreadable, agent_of_run, beginning, route_of, task_of_run
 
 _NAME = regex(r"run-(?P<number>\d)?.+")
 _HOLDS_RUNS = (".autonomous", ".git", "runs")
@@ -80,11 +79,11 @@ def read(project: Project, path: Path) -> Reading:
     events = list(map(with_hash, notes.events()))
     brought = Notes(path, notes.session, events, format=notes.format, origin="import", attempt=notes.attempt)
     brought.agent_type, brought.skipped = notes.agent_type, notes.skipped
-    route, rule = reading.route_of_run(path)
+    route = route_of(task_of_run(path), agent_of_run(path))
     parts = [Part(route, brought)] if events or notes.attempt is not None else []
     if not events:
-        return Reading("nothing", parts, rule, "nothing was written", left)
-    return Reading("imported", parts, rule, left=left)
+        return Reading("nothing", parts, "nothing was written", left)
+    return Reading("imported", parts, left=left)
 
 
 def _left(run: RunFolder) -> Iterator[str]:
