@@ -201,29 +201,25 @@ def _said(step: Step) -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 def plan_import(tasks: Iterable[ImportedTask], known: Iterable[TaskState]) -> ImportReport:
     """What an import of these tasks comes to; pure. A task that was deleted there is not added, only cancelled."""
-    states = sorted(known, key=lambda one: (one.task.status == "cancelled", one.task.id), reverse=True)
+    states = sorted(known, key=lambda one: (one.task.status != "cancelled", len(one.task.id), one.task.id))
     there = {state.task.id: state for state in states}
     ids = {str(state.task.extra[FROM]): state.task.id for state in states if FROM in state.task.extra}
     problems: list[str] = []
-    named: dict[str, str] = {}  # the keys of the list, and those that they have here
     taken: dict[str, ImportedTask] = {}
     gone: set[str] = set()
+    used = set(there)
     for listed in tasks:
-        key = named[listed.key] = listed.key
+        key = listed.key
+        if key in ids and (state := there.get(ids[key])) is not None and _is_another(listed, state):
+            del ids[key]
         if listed.is_deleted:
             gone.add(key)
-            if key not in ids:
-                continue
-        elif (state := there.get(ids.get(key, ""))) is not None and _is_another(listed, state):
-            listed = replace(listed, task=replace(listed.task, id=f"{listed.task.id}+{_digest(listed.task.title)}"))
-            named[key] = listed.key
-        taken[listed.key] = listed
-    used = set(there)
-    for key in taken:
-        if key not in ids:
+        elif key not in ids:
             ids[key] = _id_of(key, used, there)
             used.add(ids[key])
-    waits = _waits(taken, named, ids, gone, problems)
+        if key in ids:
+            taken[key] = listed
+    waits = _waits(taken, ids, gone, problems)
     old = {id_: list(state.task.after) for id_, state in there.items()}
     new = {ids[key]: [ids[one] for one in after] for key, after in waits.items()}
     kept = {id_: list(after) for id_, after in new.items()}
@@ -247,7 +243,8 @@ def plan_import(tasks: Iterable[ImportedTask], known: Iterable[TaskState]) -> Im
 
 def _id_of(key: str, used: set[str], there: Mapping[str, TaskState]) -> str:
     """An id made of the key alone, so that two clones that import one list make the same tasks; longer where another
-    task has it. One that has lost its `imported_from` is known by its id.
+    task has it, such as one that ended and whose number was given anew. One that has lost its `imported_from` is known
+    by its id.
     """
     digits = hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()
     ids = (f"TASK-{digits[:length]}" for length in range(7, 65))
@@ -258,11 +255,7 @@ def _id_of(key: str, used: set[str], there: Mapping[str, TaskState]) -> str:
 
 
 def _waits(
-    taken: Mapping[str, ImportedTask],
-    named: Mapping[str, str],
-    ids: Mapping[str, str],
-    gone: set[str],
-    problems: list[str],
+    taken: Mapping[str, ImportedTask], ids: Mapping[str, str], gone: set[str], problems: list[str]
 ) -> dict[str, list[str]]:
     """For each task the keys that it waits for, in an order: as it says there; its parts; what the whole that it is a
     part of waits for. What closes a circle is left out.
@@ -270,15 +263,13 @@ def _waits(
     said: dict[str, list[str]] = {}
     parents: dict[str, str] = {}
     for key, listed in taken.items():
-        wanted = dict.fromkeys(
-            named.get(f"{listed.origin}:{one}", f"{listed.origin}:{one}") for one in listed.task.after
-        )
+        wanted = [f"{listed.origin}:{one}" for one in dict.fromkeys(listed.task.after)]
         said[key] = [one for one in wanted if one in ids and one not in gone]
         for one in wanted:
             if one not in said[key]:
                 what = "was deleted there" if one in gone else "is not in the list"
                 problems.append(f"{key}: waits for {one}, which {what}: left out")
-        parent = named.get(f"{listed.origin}:{listed.parent}", "")
+        parent = f"{listed.origin}:{listed.parent}"
         if parent in taken and parent not in (key, *gone):
             parents[key] = parent
     above = {key: _above(parents, key) for key in parents}
