@@ -13,7 +13,7 @@ from ralf.tasks import store
 from ralf_migrations.importing import SOURCES, client_names
 from ralf_migrations.task_lists import PLACES
 from storekit import Cli, Ran, environment, kept_bytes
-from test_importing import DECISIONS, every_source, put
+from test_importing import DECISIONS, every_source, put, state_of
 
 
 class Import:
@@ -64,6 +64,7 @@ def test_everything_that_is_there_is_found_and_taken_once(root: Path, take: Impo
     every_source(root)
     a_list(root)
     session = a_session(root)
+    sources = state_of(root)
     dry = take(root, "--dry-run", "--json").json()
     assert not (root / ".autonomous" / "context").exists()
     assert {one["source"] for one in dry["files"]} == set(SOURCES) - {"decisions-md"} | {"claude-code"}
@@ -78,6 +79,7 @@ def test_everything_that_is_there_is_found_and_taken_once(root: Path, take: Impo
     again = take(root, "--json").json()
     assert (again["written"], [one["what"] for one in again["tasks"][0]["tasks"]]) == (0, ["unchanged"])
     assert kept_bytes(root) == before
+    assert {path: state_of(root)[path] for path in sources} == sources
 
 
 def test_where_nothing_is_found_it_says_where_it_looked(root: Path, take: Import) -> None:

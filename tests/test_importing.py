@@ -259,19 +259,6 @@ def test_a_dry_run_tells_the_same_and_writes_nothing(source: str, tmp_path: Path
     assert done.written >= len(done.those("imported"))
 
 
-@pytest.mark.ci
-@pytest.mark.parametrize("source", SOURCES)
-def test_a_second_call_changes_no_byte_and_no_source_is_written(source: str, tmp_path: Path) -> None:
-    every_source(tmp_path)
-    sources = state_of(tmp_path)
-    first = migrate(source, root=tmp_path)
-    before = kept_bytes(tmp_path)
-    again = migrate(source, root=tmp_path)
-    assert (first.written > 0, again.written) == (True, 0)
-    assert kept_bytes(tmp_path) == before
-    assert state_of(tmp_path) == sources
-
-
 def test_files_that_cannot_be_read_are_listed_and_the_others_taken(tmp_path: Path) -> None:
     every_source(tmp_path)
     put(tmp_path, "runs/executor/run-0043/DECISIONS.md", b"# D\xff\xfe")
