@@ -34,7 +34,6 @@ from ralf_migrations.reading import (
 _DECISIONS_KEY = regex(r"^decisions:", re.MULTILINE)
 _NUMBERED = regex(r"Decision\s+\S+?\s*[:—\u2013-]\s*(?P<title>.+)$", re.IGNORECASE)
 _DEEPEST = 40  # folders of a path
-_CUT = 297  # characters from which a project's registry has cut a reason
 
 KIND = Kind(
     ("decision_registry.yaml", "decision_registry.yml", "*decision_registry*.yaml"),
@@ -112,11 +111,11 @@ def _joined(one: WrittenDecision, others: Sequence[WrittenDecision], match: Writ
         one = replace(one, rationale=reason, alternatives=one.alternatives or other.alternatives)
     if match is None:
         return one
-    is_cut = len(one.rationale) >= _CUT and match.rationale.startswith(one.rationale.rstrip())
+    is_cut = match.rationale.startswith(one.rationale.rstrip())
     return replace(
         one,
         text=match.text,
-        rationale=match.rationale if is_cut or not one.rationale else one.rationale,
+        rationale=match.rationale if is_cut else one.rationale,
         alternatives=match.alternatives or one.alternatives,
         fields={**match.fields, **one.fields},
     )
