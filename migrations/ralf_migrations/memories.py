@@ -27,6 +27,7 @@ from ralf_migrations.reading import (
     Source,
     Unreadable,
     in_words,
+    task_in,
     text_of,
 )
 
@@ -35,10 +36,8 @@ _BEGINS = regex(rf"^{_TOP}:", re.MULTILINE)
 _HISTORY = regex(r"(?:\w+_)?history$")
 _WAITING = ("priority_sources", "priority_patterns", "priority_recommendations", "backlog")
 _ID = ("pattern_id", "task_id", "source", "worker_run_id", "run_id")
-_TASK = regex(r"\b[A-Z][A-Z0-9]+(?:-[A-Za-z0-9_]+)*-\d\w*(?:-[\w-]+)?")
 _ENDED = regex(r"\bEXIT\b|\bcomplete", re.IGNORECASE)
 _STATE = ("Work History", "Work Queue", "Current Assignment")
-_LONGEST_TASK = 400  # characters of the line that names the task
 _LOOKS = regex(rf"^ {{0,3}}#{{1,6}}[ \t]+({'|'.join(_STATE)})\b", re.MULTILINE)
 
 KIND = Kind(
@@ -190,7 +189,7 @@ def _add_fenced_run(memory: _Memory, state: Fence, key: str, number: int, row: M
 def _read_plain(memory: _Memory, fences: Sequence[Fence]) -> Reading:
     """What a memory comes to whose state stands in Markdown."""
     header = memory.header
-    task = found[0] if (found := _TASK.search(header.get("Task", "")[:_LONGEST_TASK])) else ""
+    task = task_in(header.get("Task", ""))
     memory.name("-".join(header.get("Agent", "").lower().split()), task)
     memory.agent = cleaning.slug(memory.agent)
     sections = [section for section in markdown.sections_of(memory.lines) if section.level > 1]

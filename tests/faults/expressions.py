@@ -46,7 +46,6 @@ BOUNDED: dict[str, tuple[int, str]] = {
     "ralf_integrations.blackbox5.runs.folder._TASK": (_NAME, "names of files"),
     "ralf.redact.borders._GOES_ON": (300, "the end of what came before"),
     "ralf_migrations.pages": (300, "the beginnings of headings"),
-    "ralf_migrations.memories._TASK": (400, "the beginning of a line that names the task"),
 }
 """Expressions that see short texts alone, by module and name: the longest, and what it is."""
 
