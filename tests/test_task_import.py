@@ -67,18 +67,6 @@ def test_a_new_list_gives_new_tasks_with_ids_of_their_own_and_translated_depende
     assert [step.what for step in plan.steps] == ["added", "added"]
 
 
-def test_a_list_imported_twice_changes_nothing() -> None:
-    tasks = [
-        there("1", text="a  b", tags=("x", "y")),
-        there("2", after=("1", "nowhere"), verify="make"),
-        there("3", parent="2"),
-    ]
-    states = applied(plan_import(tasks, []))
-    again = plan_import([there("1", text="a b\n", tags=("x", "y")), *tasks[1:]], states)  # white space is no change
-    assert [step.changes for step in again.steps] == [{}, {}, {}]
-    assert not again.those("added")
-
-
 def test_what_changed_there_is_taken_what_changed_here_stays_and_what_changed_on_both_sides_is_reported() -> None:
     states = applied(plan_import([there("1"), there("2"), there("3")], []))
     states = edited(edited(states, "2", title="Mine"), "3", title="Mine", priority=9)

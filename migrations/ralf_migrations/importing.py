@@ -270,7 +270,7 @@ class _Call:
                 wanted += [(name, path) for path in found if kind is None or path.parent not in runs]
                 runs |= set(found) if kind is None and len(names) > 1 else set()
             for one in tree.backups:
-                if one.is_dir() or (kind is not None and Path(kind.names[0]).stem in one.name.lower()):
+                if one.is_dir() or (kind is not None and Path(kind.names[0]).stem.lower() in one.name.lower()):
                     self.report.backups.append(name_of(project, one))
         for path in tree.unreadable:
             self.report.files.append(Reading("unreadable", path=name_of(project, path), why="cannot be looked into"))

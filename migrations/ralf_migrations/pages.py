@@ -34,9 +34,9 @@ _DECISION_HEADING = regex(r"^#+ .*\bdecisions?\b", re.IGNORECASE | re.MULTILINE)
 _LOOKS = regex(r"(?im)^# RALF.{0,20}context")
 
 DECISIONS = Kind(
-    ("decisions.md", "*decisions.md", "decisions-*.md"), lambda text: bool(_DECISION_HEADING.search(text[:4_096]))
+    ("DECISIONS.md", "*decisions.md", "decisions-*.md"), lambda text: bool(_DECISION_HEADING.search(text[:4_096]))
 )
-CONTEXT = Kind(("ralf-context.md", "ralf-context*.md"), lambda text: bool(_LOOKS.search(text[:4_096])))
+CONTEXT = Kind(("RALF-CONTEXT.md", "ralf-context*.md"), lambda text: bool(_LOOKS.search(text[:4_096])))
 
 _INTO = {
     "next_steps": regex(r"\b(?:next|to do|todo|upcoming|remaining)\b(?!.*\bpredictions?\b)", re.IGNORECASE),

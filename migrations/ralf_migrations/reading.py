@@ -46,7 +46,7 @@ class Kind(NamedTuple):
 
     def is_named(self, name: str) -> bool:
         """Whether a file's name is one of the source's."""
-        return any(fnmatchcase(name.lower(), pattern) for pattern in self.names)
+        return any(fnmatchcase(name.lower(), pattern.lower()) for pattern in self.names)
 
     def is_one(self, path: Path) -> bool:
         """Whether a file is one, by its name or its beginning."""
