@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from ralf.document import guarded_yaml
@@ -36,7 +37,6 @@ _BEGINS = regex(rf"^{_TOP}:", re.MULTILINE)
 _HISTORY = regex(r"(?:\w+_)?history$")
 _WAITING = ("priority_sources", "priority_patterns", "priority_recommendations", "backlog")
 _ID = ("pattern_id", "task_id", "source", "worker_run_id", "run_id")
-_ENDED = regex(r"\bEXIT\b|\bcomplete", re.IGNORECASE)
 _STATE = ("Work History", "Work Queue", "Current Assignment")
 _LOOKS = regex(rf"^ {{0,3}}#{{1,6}}[ \t]+({'|'.join(_STATE)})\b", re.MULTILINE)
 
@@ -49,13 +49,13 @@ KIND = Kind(
 def read(source: Source) -> Reading:
     """What a memory comes to: the work as it stands, and a checkpoint for each run that it tells of."""
     lines = markdown.lines_of(source.text)
-    fences = markdown.fences_of(lines)
     # The state stands above all sections; in one, a fence shows how such a memory looks.
+    fences = markdown.fences_of(lines)
     state = next((fence for fence in fences if _BEGINS.search(fence.text) and len(fence.under) < 2), None)
     if state is not None:
         return _read_fenced(_Memory(source, lines), state)
     if len(set(_LOOKS.findall(source.text))) > 1:
-        return _read_plain(_Memory(source, lines), fences)
+        return _read_plain(_Memory(source, lines))
     return Reading("left", why="neither a fence with `timeline_memory` nor `## Current Assignment`")
 
 
@@ -83,7 +83,7 @@ class _Memory:
         folder = self.source.path.absolute().parent
         words = re.sub(r"\btimeline memory\b", "", plain(heading), flags=re.IGNORECASE).split()
         by_folder = folder.parent.name if folder.name == "memory" else folder.name
-        self.agent = agent or "-".join(words).lower() or by_folder
+        self.agent = agent or cleaning.slug("-".join(words).lower() or by_folder)
         self.route = cleaning.slug(task or self.agent)
 
     def add_run(self, run: str, event: Event, status: str, said: str) -> None:
@@ -186,37 +186,33 @@ def _add_fenced_run(memory: _Memory, state: Fence, key: str, number: int, row: M
 # ---- Markdown ----
 
 
-def _read_plain(memory: _Memory, fences: Sequence[Fence]) -> Reading:
+def _read_plain(memory: _Memory) -> Reading:
     """What a memory comes to whose state stands in Markdown."""
     header = memory.header
     task = task_in(header.get("Task", ""))
-    memory.name("-".join(header.get("Agent", "").lower().split()), task)
-    memory.agent = cleaning.slug(memory.agent)
-    sections = [section for section in markdown.sections_of(memory.lines) if section.level > 1]
-    inner = [section for section in sections if any(map(_state_in, section.under))]
-    by_name = {name: one for one in reversed(sections) if (name := _state_in(one.heading)) and one not in inner}
-    fence = next((one for one in fences if "Current Assignment" in map(_state_in, one.under)), None)
+    memory.name(cleaning.slug("-".join(header.get("Agent", "").lower().split())) if "Agent" in header else "", task)
+    sections = [one for one in markdown.sections_of(memory.lines) if one.level > 1]
+    state = {name: one for one in reversed(sections) if (name := _state_in(one.heading))}
+    within = {number for one in state.values() for number in range(one.first, one.last + 1)}
+    lines = {name: state[name].lines if name in state else () for name in _STATE}
     assignment: Mapping[str, Any] = {}
-    if fence is not None:
-        try:
+    for fence in markdown.fences_of(lines["Current Assignment"])[:1]:
+        with suppress(guarded_yaml.BadYaml):  # its words are kept
             assignment = guarded_yaml.load(handwritten.tidied(fence.text))
-        except guarded_yaml.BadYaml:
-            fence = None  # its words are kept
-    queue = list(_queue(by_name["Work Queue"], sections)) if "Work Queue" in by_name else []
+    queue = list(_queue(lines["Work Queue"]))
     history = []
-    for section in (one for one in inner if _state_in(one.under[-1]) == "Work History"):
+    for section in markdown.sections_of(lines["Work History"]):
         bullets = (found for line in section.own if (found := FIELD.match(line.text)))
         told = {found["name"].lower(): found["value"].strip() for found in bullets}
         history.append(told | {"run": section.heading})
         _add_plain_run(memory, section, told)
     kept = {
         "header": {key.lower(): value for key, value in header.items()},
-        **({"current_assignment": assignment} if fence is not None else {}),
+        **({"current_assignment": assignment} if assignment else {}),
         **({"work_queue": queue} if queue else {}),
         "work_history": history,
     }
-    within = {number for one in by_name.values() for number in range(one.first, one.last + 1)}
-    words = "\n\n".join(f"## {name}\n\n{text_of(by_name[name].lines)}" for name in _STATE if name in by_name)
+    words = "\n\n".join(f"## {name}\n\n{text_of(lines[name])}" for name in _STATE if name in state)
     work = _plain_work(header, task, assignment, queue)
     return Reading("imported", memory.parts(words, within, header.get("Created", ""), work, kept))
 
@@ -227,24 +223,20 @@ def _state_in(heading: str) -> str:
     return next((name for name in _STATE if bare.startswith(name.casefold())), "")
 
 
-def _queue(top: Section, sections: Sequence[Section]) -> Iterator[dict[str, Any]]:
+def _queue(lines: Sequence[Line]) -> Iterator[dict[str, Any]]:
     """The items of the queue: what they say, whether they are done, below which heading, and inside which item."""
-    groups = [one for one in sections if top.heading in one.under and top.first < one.first <= top.last]
-    for group in (top, *groups):
-        above: list[tuple[int, str]] = []
-        for line in group.own:
-            found = None if line.fence else ITEM.match(line.text)
-            if found is None:
-                continue
+    under = ""
+    above: list[tuple[int, str]] = []
+    for line in lines:
+        found = None if line.fence else ITEM.match(line.text)
+        if line.level:
+            under, above = line.heading, []
+        elif found is not None:
             text, mark = found["text"].strip(), found["box"] or " "
             above = [(depth, item) for depth, item in above if depth < line.indent]
-            yield {
-                "item": text,
-                "done": mark in "xX",
-                **({"begun": True} if mark in "~>/" else {}),
-                **({"under": group.heading} if group is not top else {}),
-                **({"part_of": above[-1][1]} if above else {}),
-            }
+            item: dict[str, Any] = {"item": text, "done": mark in "xX", "begun": mark in "~>/", "under": under}
+            item["part_of"] = above[-1][1] if above else ""
+            yield {name: value for name, value in item.items() if value or name == "done"}
             above.append((line.indent, text))
 
 
@@ -259,8 +251,7 @@ def _plain_work(
         begun = "begun" in item or (doing and in_words(doing) in item["item"])
         status = "completed" if item["done"] else "in_progress" if begun else "pending"
         todos.append({"content": plain(text), "status": status})
-    all_done = bool(queue) and all(item["done"] for item in queue)
-    ended = all_done or (following and _ENDED.search(in_words(following)))
+    ended = bool(queue) and all(item["done"] for item in queue)
     status = "in_progress" if doing else "blocked" if blocked else "completed" if ended else "pending" * bool(queue)
     work = {
         "current_phase": header.get("Phase", ""),
