@@ -10,7 +10,8 @@ import pytest
 
 from clocks import in_line, within
 from ralf.project import Project
-from ralf_migrations.importing import SOURCES, Tree
+from ralf_migrations import importing
+from ralf_migrations.importing import Tree
 from ralf_migrations.reading import Unreadable
 
 PLACES = {
@@ -31,7 +32,7 @@ def read(root: Path, source: str, text: str) -> float:
     begun = time.process_time()
     try:
         for found in Tree(project := Project(root), root).find(source, named=True):
-            for part in SOURCES[source].read(project, found).parts:
+            for part in importing.read(project, source, found).parts:
                 list(part.transcript.events())
     except Unreadable:
         pass

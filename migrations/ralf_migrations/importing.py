@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ralf.checkpointing.flow import checkpoint, record_runs
 from ralf.checkpointing.section import Extractive
@@ -20,7 +20,7 @@ from ralf.project import Project
 from ralf.routing import known
 from ralf.transcripts.reader import Transcript
 from ralf_migrations import memories, pages, registries, run_folders, task_import, task_lists
-from ralf_migrations.reading import Kind, Outcome, Reading, Source, Unreadable, name_of, opened
+from ralf_migrations.reading import Kind, Outcome, Reading, Unreadable, name_of, opened
 
 TASKS = "tasks"
 """What task lists are called beside the names of `SOURCES` and of clients."""
@@ -29,34 +29,20 @@ Progress = Callable[[int, int, str], None]
 """Told how many files are done, how many there are, and which one is next."""
 
 
-class Origin(NamedTuple):
-    """A source of history.
-
-    read   what a file or folder of it comes to; `reading.Unreadable` where nobody can tell
-    order  which is taken first: where two tell of the same, the later one is believed
-    kind   of its files; None for run folders
-    """
-
-    read: Callable[[Project, Path], Reading]
-    order: Callable[[Path], Any]
-    kind: Kind | None = None
-
-
-def _of_files(
-    kind: Kind, read: Callable[[Source], Reading], order: Callable[[Path], Any] = lambda path: path
-) -> Origin:
-    return Origin(lambda project, path: read(opened(project, path)), order, kind)
-
-
-SOURCES = {
-    "run-folders": Origin(run_folders.read, run_folders.order),
-    "decisions-md": _of_files(pages.DECISIONS, pages.read_decisions),
-    "decision-registry": _of_files(registries.KIND, registries.read),
-    # a worker and its validator may share a task's route: the worker knows where the work stands
-    "timeline-memory": _of_files(memories.KIND, memories.read, lambda path: ("validator" not in path.as_posix(), path)),
-    "ralf-context": _of_files(pages.CONTEXT, pages.read_context, pages.order),
+SOURCES: dict[str, Kind | None] = {
+    "run-folders": None,
+    "decisions-md": pages.DECISIONS,
+    "decision-registry": registries.KIND,
+    "timeline-memory": memories.KIND,
+    "ralf-context": pages.CONTEXT,
 }
-"""Sources of history by name, in the order in which they are taken."""
+"""Sources of history by name, in the order in which they are taken, and the kind of their files; None: folders."""
+
+
+def read(project: Project, what: str, path: Path) -> Reading:
+    """What a file, or a run's folder, comes to; `Unreadable` where nobody can tell."""
+    kind = SOURCES[what]
+    return run_folders.read(project, path) if kind is None else kind.read(opened(project, path))
 
 
 def client_names() -> tuple[str, ...]:
@@ -103,20 +89,16 @@ class Tree:
 
         named  whether somebody named the base: then files that lie directly in it may have other names
         """
-        origin = SOURCES[what]
-        kind = origin.kind
+        kind = SOURCES[what]
         if kind is None:
-            found = run_folders.find(self.folders)
-        elif not self.folders:
-            found = [self.base]
-        else:
-            files = ((folder, folder / name) for folder, names in self.folders for name in names)
-            found = [
-                path
-                for folder, path in files
-                if kind.is_named(path.name) or (named and folder == self.base and kind.is_one(path))
-            ]
-        return sorted(sorted(found), key=origin.order)
+            return sorted(run_folders.find(self.folders), key=run_folders.order)
+        files = ((folder, folder / name) for folder, names in self.folders for name in names)
+        found = [
+            path
+            for folder, path in files
+            if kind.is_named(path.name) or (named and folder == self.base and kind.is_one(path))
+        ]
+        return sorted(sorted(found), key=kind.order) if self.folders else [self.base]
 
 
 # ---- what an import comes to ----
@@ -262,7 +244,7 @@ class _Call:
         wanted: list[tuple[str, Path]] = []
         runs: set[Path] = set()
         for name in names:
-            kind = SOURCES[name].kind
+            kind = SOURCES[name]
             place = kind.names[0] if kind is not None else "run-…/ with THOUGHTS.md and the like"
             self.report.looked.append(f"{name}: {place}, below {base}" if tree.folders else f"{name}: {base}")
             if tree.folders or len(names) == 1 or (kind is not None and kind.is_one(base)):
@@ -285,7 +267,7 @@ class _Call:
         if path.is_symlink():
             return Reading("left", why="a link: what it leads to is taken where it lies")
         try:
-            found = SOURCES[source].read(self._project, path)
+            found = read(self._project, source, path)
         except Unreadable as error:
             return Reading("unreadable", why=str(error))
         parts = [(known(self._project, part.route) or part.route, part.transcript) for part in found.parts]
@@ -320,7 +302,7 @@ class _Call:
         """Take the task lists of a folder, or one; a folder need not hold any."""
         where = f", below {base}" if base.is_dir() else ""
         self.report.looked.append(f"{TASKS}: {', '.join(task_lists.PLACES) if where else base}{where}")
-        is_history = not where and any(one.kind is not None and one.kind.is_one(base) for one in SOURCES.values())
+        is_history = not where and any(kind is not None and kind.is_one(base) for kind in SOURCES.values())
         if not is_asked and (is_history or (where and not self._named and not task_lists.lists_of(base))):
             return
         try:

@@ -40,11 +40,6 @@ _ID = ("pattern_id", "task_id", "source", "worker_run_id", "run_id")
 _STATE = ("Work History", "Work Queue", "Current Assignment")
 _LOOKS = regex(rf"^ {{0,3}}#{{1,6}}[ \t]+({'|'.join(_STATE)})\b", re.MULTILINE)
 
-KIND = Kind(
-    ("timeline-memory.md", "*timeline-memory.md", "timeline-memory-*.md"),
-    lambda text: _TOP in text or len(set(_LOOKS.findall(text))) > 1,
-)
-
 
 def read(source: Source) -> Reading:
     """What a memory comes to: the work as it stands, and a checkpoint for each run that it tells of."""
@@ -273,3 +268,12 @@ def _add_plain_run(memory: _Memory, section: Section, told: Mapping[str, str]) -
     title = f"{memory.agent}: {section.heading}"
     event = memory.source.note(text, section.first, timestamp=when, title=title, **fields)
     memory.add_run(section.heading, event, told.get("status", ""), findings)
+
+
+KIND = Kind(
+    ("timeline-memory.md", "*timeline-memory.md", "timeline-memory-*.md"),
+    lambda text: _TOP in text or len(set(_LOOKS.findall(text))) > 1,
+    read,
+    # a worker and its validator may share a task's route: the worker knows where the work stands
+    lambda path: ("validator" not in path.as_posix(), path),
+)

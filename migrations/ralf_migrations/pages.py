@@ -33,11 +33,6 @@ from ralf_migrations.reading import (
 _DECISION_HEADING = regex(r"^#+ .*\bdecisions?\b", re.IGNORECASE | re.MULTILINE)
 _LOOKS = regex(r"(?im)^# RALF.{0,20}context")
 
-DECISIONS = Kind(
-    ("DECISIONS.md", "*decisions.md", "decisions-*.md"), lambda text: bool(_DECISION_HEADING.search(text[:4_096]))
-)
-CONTEXT = Kind(("RALF-CONTEXT.md", "ralf-context*.md"), lambda text: bool(_LOOKS.search(text[:4_096])))
-
 _INTO = {
     "next_steps": regex(r"\b(?:next|to do|todo|upcoming|remaining)\b(?!.*\bpredictions?\b)", re.IGNORECASE),
     "findings": regex(r"\b(?:insights?|findings?|discover(?:y|ies)|learnings?|lessons?)\b", re.IGNORECASE),
@@ -67,7 +62,7 @@ def read_decisions(source: Source) -> Reading:
     return Reading("imported", [Part(route, source.notes(events, "decisions-md"))])
 
 
-def order(path: Path) -> tuple[str, str]:
+def _order(path: Path) -> tuple[str, str]:
     """The page that was written last comes last: it tells where the work stands."""
     return time_of(beginning(path, 4_096)), path.as_posix()
 
@@ -125,3 +120,13 @@ def _items(lines: Sequence[Line]) -> Iterator[str]:
     for line in headed or numbered or outer or bold:
         found = ITEM.match(line.text)
         yield trimmed(plain(line.heading or (found["text"] if found else line.text)).strip(" :"), _LONGEST)
+
+
+DECISIONS = Kind(
+    ("DECISIONS.md", "*decisions.md", "decisions-*.md"),
+    lambda text: bool(_DECISION_HEADING.search(text[:4_096])),
+    read_decisions,
+)
+CONTEXT = Kind(
+    ("RALF-CONTEXT.md", "ralf-context*.md"), lambda text: bool(_LOOKS.search(text[:4_096])), read_context, _order
+)

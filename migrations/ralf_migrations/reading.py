@@ -33,28 +33,6 @@ FIELD = regex(r"\s*(?:[-*+]\s+)?\*\*(?P<name>[A-Za-z][\w ]{0,39}?)\s*(?::\*\*|\*
 """A field in bold, also as a bullet: `**Task:** TASK-7`, `- **Status**: done`."""
 
 
-class Kind(NamedTuple):
-    """What the files of a source look like.
-
-    names   patterns of their names, case aside; the suffix of the first one is theirs
-    looks   whether a file of another name is one, by what stands at its beginning: asked of the files that lie directly
-            in a folder which somebody named
-    """
-
-    names: tuple[str, ...]
-    looks: Callable[[str], bool]
-
-    def is_named(self, name: str) -> bool:
-        """Whether a file's name is one of the source's."""
-        return any(fnmatchcase(name.lower(), pattern.lower()) for pattern in self.names)
-
-    def is_one(self, path: Path) -> bool:
-        """Whether a file is one, by its name or its beginning."""
-        return self.is_named(path.name) or (
-            path.suffix.lower() == Path(self.names[0]).suffix and self.looks(beginning(path))
-        )
-
-
 class Part(NamedTuple):
     """What goes into one route, as one transcript."""
 
@@ -152,6 +130,32 @@ class Source:
     def notes(self, events: Iterable[Event], what: str, *, part: str = "", attempt: Attempt | None = None) -> Notes:
         """Notes as a transcript of what somebody brought; `attempt`: the run that this part is of."""
         return Notes(self.path, self.session(part), events, format=what, origin="import", attempt=attempt)
+
+
+class Kind(NamedTuple):
+    """A kind of file that is taken over.
+
+    names   patterns of the names of such files, case aside; the suffix of the first one is theirs
+    looks   whether a file of another name is one, by what stands at its beginning: asked of the files that lie directly
+            in a folder which somebody named
+    read    what one comes to
+    order   which is taken first: where two tell of the same, the later one is believed
+    """
+
+    names: tuple[str, ...]
+    looks: Callable[[str], bool]
+    read: Callable[[Source], Reading]
+    order: Callable[[Path], Any] = Path.as_posix
+
+    def is_named(self, name: str) -> bool:
+        """Whether a file's name is one of these."""
+        return any(fnmatchcase(name.lower(), pattern.lower()) for pattern in self.names)
+
+    def is_one(self, path: Path) -> bool:
+        """Whether a file is one, by its name or its beginning."""
+        return self.is_named(path.name) or (
+            path.suffix.lower() == Path(self.names[0]).suffix and self.looks(beginning(path))
+        )
 
 
 def text_at(path: Path, most: int) -> tuple[str, bytes]:

@@ -35,11 +35,6 @@ _DECISIONS_KEY = regex(r"^decisions:", re.MULTILINE)
 _NUMBERED = regex(r"Decision\s+\S+?\s*[:—\u2013-]\s*(?P<title>.+)$", re.IGNORECASE)
 _DEEPEST = 40  # folders of a path
 
-KIND = Kind(
-    ("decision_registry.yaml", "decision_registry.yml", "*decision_registry*.yaml"),
-    lambda text: bool(_DECISIONS_KEY.search(text)),
-)
-
 
 def read(source: Source) -> Reading:
     """What a registry comes to: one transcript for each route that its decisions are of."""
@@ -167,3 +162,10 @@ def _by_title(path: Path) -> dict[str, WrittenDecision]:
 def _key(title: str) -> str:
     found = _NUMBERED.match(plain(title))
     return " ".join((found["title"] if found else plain(title)).casefold().split())
+
+
+KIND = Kind(
+    ("decision_registry.yaml", "decision_registry.yml", "*decision_registry*.yaml"),
+    lambda text: bool(_DECISIONS_KEY.search(text)),
+    read,
+)

@@ -57,7 +57,8 @@ from ralf.transcripts.reader import open_transcript
 from ralf_cli.main import run as run_command
 from ralf_integrations.blackbox5 import context_budget, session_tracker
 from ralf_integrations.hooks import checkpoints, entry, instant
-from ralf_migrations.importing import SOURCES, Tree, import_all
+from ralf_migrations import importing
+from ralf_migrations.importing import Tree, import_all
 from ralf_migrations.reading import Unreadable
 
 MOST_CPU = 1.0  # seconds of a case
@@ -379,7 +380,7 @@ def document(world: World, rng: random.Random, data: bytes) -> None:
             import_all(world.project, PLACES[place], (base,))
             assert _sizes(world.store / "journal") == kept, "a second migration wrote something"
         for found in Tree(world.project, base).find(PLACES[place], named=True):
-            reading = SOURCES[PLACES[place]].read(world.project, found)
+            reading = importing.read(world.project, PLACES[place], found)
             for event in (event for part in reading.parts for event in part.transcript.events()):
                 json.dumps([event.text, dict(event.input)], default=str).encode()
             assert all(reading.left)
