@@ -59,7 +59,7 @@ def test_a_list_that_two_sessions_share_is_read_whole_from_its_files_and_from_ea
         step("TaskUpdate", taskId="1", status="completed"),
     )
     ran(run, *echo, step("TaskCreate", subject="Rig it", description="With hemp."))
-    (found,), _ = read_lists(run / "home" / ".claude")
+    (found,), _ = read_lists(run / "home" / ".claude" / "tasks" / "keel")
     listed = [(one.key, one.task) for one in found.found.values()]
     assert [(key, task.title, task.text, task.status, task.after) for key, task in listed] == [
         ("claude:keel/1", "Lay the keel", "Of oak.", "completed", ()),
