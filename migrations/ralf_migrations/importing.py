@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
@@ -319,7 +318,9 @@ class _Call:
 
         where = f"where {client or ', '.join(client_names())} keep those of {self._project.root}"
         self.report.looked.append(f"sessions: {where}")
-        found = [one for one in existing.found(self._project, client) if _is_since(one.path, since)]
+        found = list(existing.found(self._project, client))
+        if since is not None:
+            found = [one for one in found if one.path.stat().st_mtime >= since.timestamp()]
 
         def told(one: existing.Existing, done: int, whole: int) -> None:
             self._progress(found.index(one), len(found), one.path.name)
@@ -333,9 +334,3 @@ class _Call:
             elif came is not None:
                 entry = replace(entry, outcome="unreadable", why=came.problem, written=0)
             self.report.files.append(entry)
-
-
-def _is_since(path: Path, since: datetime | None) -> bool:
-    with suppress(OSError):
-        return since is None or path.stat().st_mtime >= since.timestamp()
-    return False

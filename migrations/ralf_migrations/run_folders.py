@@ -6,7 +6,6 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
 from ralf.errors import RalfError
@@ -53,6 +52,7 @@ def read(project: Project, path: Path) -> Reading:
     """What a run folder comes to; nothing where nobody wrote anything into it."""
     try:
         notes = runfolder.reader(path, project.root, origin="import")
+        events = [_with_hash(path, event) if "decision" in event.input else event for event in notes.events()]
         left = tuple(_left(RunFolder(path)))
         for name, what in notes.problems.items():
             try:
@@ -63,20 +63,6 @@ def read(project: Project, path: Path) -> Reading:
         raise Unreadable(error.what) from None
     except OSError as error:
         raise Unreadable(error.strerror or str(error)) from None
-
-    @cache
-    def digest(name: str) -> str:
-        try:
-            return hashlib.sha256(content_of(path / name)).hexdigest()
-        except OSError:
-            return ""
-
-    def with_hash(event: Event) -> Event:
-        named = Path(str(event.input.get("path", "")))
-        sum_ = digest(named.name) if named.name != path.name else ""
-        return replace(event, input={**event.input, "file_sha256": sum_}) if sum_ else event
-
-    events = list(map(with_hash, notes.events()))
     brought = Notes(path, notes.session, events, format=notes.format, origin="import", attempt=notes.attempt)
     brought.agent_type, brought.skipped = notes.agent_type, notes.skipped
     route = route_of(task_of_run(path), agent_of_run(path))
@@ -84,6 +70,12 @@ def read(project: Project, path: Path) -> Reading:
     if not events:
         return Reading("nothing", parts, "nothing was written", left)
     return Reading("imported", parts, left=left)
+
+
+def _with_hash(path: Path, event: Event) -> Event:
+    """A decision with the hash of its document."""
+    digest = hashlib.sha256(content_of(path / Path(str(event.input["path"])).name)).hexdigest()
+    return replace(event, input={**event.input, "file_sha256": digest})
 
 
 def _left(run: RunFolder) -> Iterator[str]:
