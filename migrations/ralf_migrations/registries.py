@@ -133,9 +133,10 @@ def _told_again(decisions: Sequence[WrittenDecision]) -> dict[int, int]:
     for number, one in enumerate(decisions):
         file = str(one.fields.get("source_file", "") or one.fields.get("source_run", ""))
         earlier = first.setdefault((file, _key(one.title), one.status), number)
-        reasons = (" ".join(each.rationale.split()) for each in (one, decisions[earlier]))
-        shorter, longer = sorted(reasons, key=len)
-        if earlier != number and longer.startswith(shorter):
+        both = (one, decisions[earlier])
+        is_numbered, other_is = (_NUMBERED.match(plain(each.title)) is not None for each in both)
+        shorter, longer = sorted((" ".join(each.rationale.split()) for each in both), key=len)
+        if is_numbered != other_is and longer.startswith(shorter):
             made[number] = earlier
     return made
 
