@@ -128,13 +128,16 @@ def test_issues_of_beads_give_tasks_with_all_that_they_say(tmp_path: Path) -> No
         issue("bd-b2", status="closed", close_reason="It works."),
         issue("bd-c3", status="in_progress", assignee="lee", priority=4),
         issue("bd-m4", issue_type="message"),
+        issue("bd-t5", status="tombstone"),
     )
     assert told(path, "id", "status", "priority", "tags", "after", "parent", "summary", "progress") == [
         ("bd-a1", "pending", 8, ("epic",), (), "", "", ""),
         ("bd-a1.1", "pending", 10, ("ui", "slow", "bug"), ("bd-b2",), "bd-a1", "", ""),
         ("bd-b2", "completed", 5, (), (), "", "It works.", ""),
         ("bd-c3", "pending", 1, (), (), "", "", "begun there by lee"),
+        ("bd-t5", "cancelled", 5, (), (), "", "", ""),
     ]
+    assert [one.is_deleted for one in read(path)] == [False] * 4 + [True]
     one = read(path)[1]
     assert one.text == (
         "Text.\n\n## Design\n\nPlan.\n\n## Acceptance criteria\n\n- works\n\n## Notes\n\nMind it.\n\n"

@@ -87,7 +87,7 @@ def time_of(value: object) -> str:
 class Format(NamedTuple):
     """How a tool keeps its tasks: by what is to be read, the key, or keys, of a record.
 
-    name        of the tool; `statuses`: ralf's for each of its own
+    name        of the tool; `statuses`: ralf's for each of its own, or `deleted`
     priorities  ralf's (10 comes first) for each of its own
     parts       sections of the text: heading and key
     summary     what came of a completed task, `reason` of a failed one; else what its status is
@@ -108,7 +108,6 @@ class Format(NamedTuple):
     begun: tuple[str, ...] = ("in_progress",)
     who: str = ""
     said: str = ""
-    deleted: str = ""
 
 
 _CRITERIA = ("Acceptance criteria", "acceptanceCriteria")
@@ -128,7 +127,7 @@ FORMATS = {
     "beads": Format(
         "beads",
         dict.fromkeys(("open", "in_progress", "hooked"), "pending")
-        | {"blocked": "failed", "deferred": "failed", "closed": "completed", "tombstone": "cancelled"},
+        | {"blocked": "failed", "deferred": "failed", "closed": "completed", "tombstone": "deleted"},
         {"": 10, "0": 10, "1": 8, "2": 5, "3": 3, "4": 1},  # as beads: none is 0
         parts=(
             *(("", "description"), ("Design", "design"), ("Acceptance criteria", "acceptance_criteria")),
@@ -138,15 +137,13 @@ FORMATS = {
         summary="close_reason",
         begun=("in_progress", "hooked"),
         who="assignee",
-        deleted="tombstone",
     ),
     "claude": Format(
         "Claude Code",
-        {"pending": "pending", "in_progress": "pending", "completed": "completed", "deleted": "cancelled"},
+        {"pending": "pending", "in_progress": "pending", "completed": "completed", "deleted": "deleted"},
         title="subject",
         after=("blockedBy",),
         who="owner",
-        deleted="deleted",
     ),
     "task-master": Format(
         "Task Master",
@@ -205,14 +202,15 @@ class List:
         if word and word not in row.statuses:
             self.note(f"{id_}: its status {said[:40]!r} is not known; taken as pending")
         status = given.get("status") or row.statuses.get(word, "pending")
+        is_deleted = status == "deleted"
+        status = "cancelled" if is_deleted else status
         who, last = word_of(record.get(row.who)), text_of(record.get(row.said))
         is_new = status == "pending" and word not in row.begun
         summary = reason = progress = ""
         if status == "completed":
             summary = given.get("summary") or text_of(record.get(row.summary))
         if status == "failed":
-            said_there = text_of(record.get(row.reason)) if row.reason else f"{said} in {row.name}"
-            reason = given.get("reason") or said_there
+            reason = given.get("reason") or text_of(record.get(row.reason)) or f"{said} in {row.name}"
         if word in row.begun:
             progress = f"begun there{f' by {who}' if who else ''}{f': {last}' if last else ''}"
         elif not is_new:
@@ -249,7 +247,7 @@ class List:
             trimmed(summary, MAX_SAID),
             trimmed(reason, MAX_SAID),
             trimmed(given.get("progress") or progress, MAX_SAID),
-            is_deleted=bool(row.deleted) and said == row.deleted,
+            is_deleted,
         )
         self._edges += len(task.after)
         if self._edges > MAX_EDGES or len(self.found) > MAX_TASKS:
