@@ -182,14 +182,6 @@ def test_the_rows_of_a_table_are_decisions_where_nothing_else_is() -> None:
     assert (statement_of(second), decision_tree(second)["status"]) == ("Place", "dropped")
 
 
-def test_a_table_that_sums_up_gives_its_labels_and_no_decisions_of_its_own() -> None:
-    text = (
-        "## Decision 1: A\n\n**Decision:** x y\n\n## Decision 2: B\n\n**Decision:** z\n\n## Summary of Decisions\n\n"
-        "| Decision | Choice |\n|---|---|\n| D-020 | x y |\n| D-021 | z |\n"
-    )
-    assert [(one.label, one.title) for one in decisions_in(text)] == [("D-020", "A"), ("D-021", "B")]
-
-
 def test_items_with_labels_and_items_below_a_heading_of_decisions_count() -> None:
     labelled = (
         "# Context\n\n**D-009: Keep the queue short**\n- Rationale: Stale tasks\n- Impact: Less waste\n\nNo more.\n"

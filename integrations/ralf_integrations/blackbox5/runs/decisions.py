@@ -6,7 +6,7 @@ Of these forms the first one that a document uses counts:
   as a field of their own. The choice is a field, else the option that is called the selected one, else the next line or
   bullet, else the title.
 * Items with a label: `**D-009: Title**`, `- D-006: text`.
-* Rows of a table with a column for the decision. One that sums up sections gives these their labels.
+* Rows of a table with a column for the decision.
 * Items below a heading that speaks of decisions.
 
 Text in fences and comments, placeholders of templates and what the loop writes itself are no decisions.
@@ -26,12 +26,16 @@ from ralf.document.tree import to_tree
 from ralf.model import Decision
 from ralf.text.cleaning import clean
 from ralf_integrations.blackbox5.runs import markdown
+from ralf_integrations.blackbox5.runs.fields import Field, fields_of, key_of
 from ralf_integrations.blackbox5.runs.folder import time_of
-from ralf_integrations.blackbox5.runs.markdown import ITEM, Field, Line, Section, cells_of, fields_of, key_of, plain
-from ralf_integrations.blackbox5.runs.options import Option, chosen, options_of, rejected
+from ralf_integrations.blackbox5.runs.markdown import ITEM, Line, Section, cells_of, plain
+from ralf_integrations.blackbox5.runs.options import chosen, options_of, rejected
 
 KEPT = ("context", "reversibility", "consequences")
 """Fields of a decision that are kept under their names."""
+
+NOTHING: tuple[object, ...] = (None, "", [], {})
+"""Values that say nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +87,7 @@ def statement_of(written: WrittenDecision) -> str:
 
 
 def _words(text: str) -> str:
-    words = re.findall(r"\w+", text.casefold())
-    return f" {' '.join(words)} "
+    return " ".join(["", *re.findall(r"\w+", text.casefold()), ""])
 
 
 def decision_tree(written: WrittenDecision, session: str = "", *, origin: str = "") -> dict[str, Any]:
@@ -116,17 +119,13 @@ def decision_tree(written: WrittenDecision, session: str = "", *, origin: str = 
     )
 
 
-NOTHING: tuple[object, ...] = (None, "", [], {})
-"""Values that say nothing."""
-
 # ---- the forms of a document ----
 
 _ID = r"(?:D|DEC|ADR|DR)[-_ ]?\d[\w.-]*|(?:D|DEC|ADR)-[A-Z][\w.-]*\d"
 """Labels that only decisions have."""
 _OF_OTHER_THINGS = re.compile(
-    r"\b(?:summary|metrics|framework|criteria|tree|quality|review|rationale|log|registry|record(?:ing)?|format|process"
-    r"|guide(?:lines)?|template|when|how|pending|open|upcoming|future|required|needed|outstanding|unresolved|to make"
-    r"|awaiting)\b",
+    r"\b(?:summary|metrics|framework|criteria|tree|quality|review|rationale|log|registry|format|process|guide(?:lines)?"
+    r"|template|examples?|samples?|when|how|pending|open|upcoming|future|required|needed|outstanding|unresolved)\b",
     re.IGNORECASE,
 )
 _LABELLED_ITEM = re.compile(
@@ -135,26 +134,27 @@ _LABELLED_ITEM = re.compile(
 )
 _BOLD_LINE = re.compile(r"\*\*([^*]+)\*\*:?\s*$")
 _COLUMNS = {
-    "label": r"#|no\.?|nr\.?|id|decision id|decision #",
-    "title": r"decisions?|title|topic|what|decision made|decision point",
+    "label": r"#|no\.?|id|decision (?:id|#)",
+    "title": r"decisions?(?: made| point)?|title|topic|what",
     "text": r"(?:option )?(?:selected|chosen)(?: option)?|choice|selection|action|resolution",
     "rationale": r"rationale|reason(?:ing)?|why|justification|because",
     "alternatives": r"(?:alternatives?|options?)(?: (?:considered|rejected))?|rejected",
     "status": r"status|state",
     "timestamp": r"timestamp|date|time|when",
 }
-_NUMBERED = re.compile(
-    r"\A(?:[A-Z][\w-]{0,30}[ -]){0,3}Decision\s*+(?:#|No\.?\s*+)?(?P<label>[A-Z]{0,4}-?\d[\w.-]*)?"
-    r"\s*+(?:[:—\u2013]|(?<=\s)-(?=\s)|$)\s*+(?P<title>.*)$",
-    re.IGNORECASE,
+_TITLES = (
+    re.compile(rf"\[?(?P<label>{_ID})(?:\]?\s*(?:[:.)—\u2013]|\s-(?=\s)|$)|\])\s*(?P<title>.*)$"),
+    re.compile(
+        r"\A(?:[A-Z][\w-]{0,30}[ -]){0,3}Decision\s*+(?:#|No\.?\s*+)?(?P<label>[A-Z]{0,4}-?\d[\w.-]*)?"
+        r"\s*+(?:[:—\u2013]|(?<=\s)-(?=\s)|$)\s*+(?P<title>.*)$",
+        re.IGNORECASE,
+    ),
 )
-_LABELLED = re.compile(rf"\[?(?P<label>{_ID})(?:\]?\s*(?:[:.)—\u2013]|\s-(?=\s)|$)|\])\s*(?P<title>.*)$")
 _COUNTED = re.compile(r"(?P<label>\d{1,3})[.):]\s+(?P<title>.+)$")
-_SHOWS = re.compile(  # a heading below which it stands how a decision is written down
-    r"(?:decision )?(?:examples?|samples?|templates?|formats?)(?: (?:decisions?|entry|format))?(?::.*)?\W*$"
-    r"|how to (?:write|record|document|read|use)\b",
-    re.IGNORECASE,
+_SHOWS = re.compile(
+    r"(?:decision )?(?:examples?|samples?|templates?|formats?)\b|how to (?:write|record|document|read|use)\b", re.I
 )
+"""A heading below which it stands how a decision is written down."""
 
 
 def decisions_in(text: str, *, mixed: bool = False) -> list[WrittenDecision]:
@@ -164,9 +164,7 @@ def decisions_in(text: str, *, mixed: bool = False) -> list[WrittenDecision]:
     """
     lines = markdown.lines_of(text)
     sections = markdown.sections_of(lines)
-    if made := _in_sections(sections, mixed=mixed):
-        return _labelled_by_tables(made, list(markdown.tables_of(lines)))
-    if found := _in_items(lines) or ([] if mixed else _in_tables(lines)):
+    if found := _in_sections(sections, mixed=mixed) or _in_items(lines) or ([] if mixed else _in_tables(lines)):
         return found
     undecided = {line.number for one in sections if (_title_of(one) or ("", ""))[0] for line in one.lines}
     left = [line for line in lines if line.number not in undecided]  # a list in one that is none lists its options
@@ -194,14 +192,17 @@ def _in_sections(sections: Sequence[Section], *, mixed: bool) -> list[WrittenDec
             continue
         within = [line for line in section.lines if not inner or line.number < titled[following]]
         last = max((line.number for line in within), default=section.first)
-        made.append(_of_section(section, *(name or ("", section.heading)), within))
+        label, title = name or ("", section.heading)
+        if not label and (counted := _COUNTED.match(title)):
+            label, title = counted["label"], counted["title"]
+        made.append(_decision_of(title, label, within, (section.first, section._replace(lines=tuple(within)).last)))
     return list(filter(None, made))
 
 
 def _title_of(section: Section) -> tuple[str, str] | None:
     """The label and title of a heading that calls itself a decision; None for any other."""
     heading = re.sub(r"^[^\w\[]+", "", plain(section.heading))
-    found = _LABELLED.match(heading) or _NUMBERED.match(heading)
+    found = next(filter(None, (form.match(heading) for form in _TITLES)), None)
     if found is None or heading.casefold() == "decision":
         return None
     return (found["label"] or "").lstrip("-"), found["title"].strip() or ("" if found["label"] else heading)
@@ -212,17 +213,9 @@ def _decides(section: Section) -> bool:
     if key_of(section.heading):
         return False
     _, fields = fields_of(list(takewhile(lambda line: not line.rule, section.own)))  # then the document's own end
-    listed = not _speaks(section.heading)  # else a list is one of several
-    keys = {field.key for field in fields if field.form in ("bold", "plain") or (listed and field.form == "bullet")}
+    keys = {field.key for field in fields if field.form != "bullet" or not _speaks(section.heading)}
     below = [line.heading for line in section.lines if line.level == section.level + 1]
     return bool(keys & {"decision", "rationale"}) or any(key_of(heading) == "decision" for heading in below)
-
-
-def _of_section(section: Section, label: str, title: str, lines: Sequence[Line]) -> WrittenDecision | None:
-    if not label and (counted := _COUNTED.match(title)):
-        label, title = counted["label"], counted["title"]
-    place = section.first, section._replace(lines=tuple(lines)).last
-    return _decision_of(title, label, lines, place)
 
 
 def _in_items(lines: Sequence[Line]) -> list[WrittenDecision]:
@@ -263,58 +256,48 @@ def _end_of_item(lines: Sequence[Line], place: int, *, marked: bool) -> int:
     return len(lines)
 
 
-def _columns(table: Sequence[Line]) -> dict[str, int]:
-    columns: dict[str, int] = {}
-    for place, name in enumerate(cells_of(table[0])):
-        known = next((key for key, names in _COLUMNS.items() if re.fullmatch(names, plain(name), re.I)), "")
-        columns |= {known: place} if known and known not in columns else {}
-    return columns
-
-
 def _in_tables(lines: Sequence[Line]) -> list[WrittenDecision]:
     """The rows of the tables that have a column for the decision."""
     made = []
-    for table in markdown.tables_of(lines):
-        names, columns = [plain(name) for name in cells_of(table[0])], _columns(table)
-        if columns.keys() & {"title", "text"}:
-            made += [_of_row(row.number, [*cells_of(row), *[""] * len(names)], names, columns) for row in table[2:]]
+    for head, _, *rows in markdown.tables_of(lines):
+        names = [plain(name) for name in cells_of(head)]
+        known = [
+            next((key for key, form in _COLUMNS.items() if re.fullmatch(form, name, re.I)), name) for name in names
+        ]
+        if {"title", "text"} & set(known):
+            made += [
+                _of_row(
+                    row,
+                    dict(
+                        zip(reversed(known), reversed([*cells_of(row), *[""] * len(known)][: len(known)]), strict=True)
+                    ),
+                )
+                for row in rows
+            ]
     return list(filter(None, made))
 
 
-def _of_row(number: int, cells: Sequence[str], names: Sequence[str], columns: dict[str, int]) -> WrittenDecision | None:
-    cell = defaultdict(str, {key: cells[place] for key, place in columns.items()})
-    label, title = cell["label"], cell["title"]
+def _of_row(row: Line, told: dict[str, str]) -> WrittenDecision | None:
+    cells = defaultdict(str, told)
+    label, title = plain(cells["label"]).lstrip("#"), plain(cells["title"])
     if not label and re.fullmatch(_ID, title):
         label, title = title, ""
-    title, text = ("" if _is_placeholder(value) else plain(value) for value in (title, cell["text"]))
-    if not (title or text) or any(_OF_THE_LOOP.fullmatch(plain(cell[key])) for key in ("rationale", "status")):
+    title, text = ("" if _is_placeholder(value) else plain(value) for value in (title, cells["text"]))
+    if not (title or text) or any(markdown.is_of_the_loop(plain(cells[key])) for key in ("rationale", "status")):
         return None
-    others = {names[place]: cells[place] for place in range(len(names)) if place not in columns.values()}
+    options = options_of([Line(row.number, cells["alternatives"])])
     return WrittenDecision(
-        first_line=number,
-        last_line=number,
-        label=plain(label).lstrip("#"),
+        first_line=row.number,
+        last_line=row.number,
+        label=label,
         title=title,
         text=text,
-        rationale=cell["rationale"],
-        alternatives=tuple(option.as_alternative() for option in options_of([Line(number, cell["alternatives"])])),
-        status=plain(cell["status"]),
-        timestamp=time_of(cell["timestamp"]),
-        fields=_by_known_name({name: value for name, value in others.items() if value}),
+        rationale=cells["rationale"],
+        alternatives=tuple(option.as_alternative() for option in options),
+        status=plain(cells["status"]),
+        timestamp=time_of(cells["timestamp"]),
+        fields=_by_known_name({name: value for name, value in told.items() if value and name not in _COLUMNS}),
     )
-
-
-def _labelled_by_tables(made: list[WrittenDecision], tables: Sequence[Sequence[Line]]) -> list[WrittenDecision]:
-    """The decisions with the labels that a table gives them which lists as many, in the same order."""
-    for table in tables:
-        columns = _columns(table)
-        rows = [[*map(plain, cells_of(row)), *[""] * 9] for row in table[2:]]
-        for place in (columns[key] for key in ("label", "title") if key in columns and columns[key] < 9):
-            labels = [cells[place] for cells in rows]
-            if len(rows) == len(made) and all(re.fullmatch(_ID, label) for label in labels):
-                told = zip(made, labels, strict=True)
-                return [one if re.fullmatch(_ID, one.label) else replace(one, label=label) for one, label in told]
-    return made
 
 
 def _in_bullets(lines: Sequence[Line], *, mixed: bool) -> list[WrittenDecision]:
@@ -364,8 +347,6 @@ _PLACEHOLDER = re.compile(
 )
 _UNDECIDED = re.compile(r"\W*(?:pending|open|proposed|undecided|tbd|to be decided|needed|under \w+)\b", re.IGNORECASE)
 _TAKEN_UP = ("rationale", "alternative", "why not", "status", "timestamp", "id", "title")
-_OF_THE_LOOP = re.compile(r"Based on BB5 state analysis|beginning work", re.IGNORECASE)
-"""Reasons that the loop itself writes into every run."""
 
 
 def _is_placeholder(text: str) -> bool:
@@ -382,21 +363,25 @@ def _decision_of(title: str, label: str, lines: Sequence[Line], place: tuple[int
     by_key: defaultdict[str, list[Field]] = defaultdict(list)
     for told in fields:
         by_key[told.key].append(told)
-    first = {key: next((one.value for one in by_key[key] if not one.is_empty), "") for key in ("title", "status", "id")}
-    said = next((field for field in (*by_key["decision"], *by_key["approach"]) if not field.is_empty), None)
-    selection = said.value if said is not None else ""
+    first = {key: next((one.value for one in by_key[key] if one.value), "") for key in ("title", "status", "id")}
+    said = next((field for field in (*by_key["decision"], *by_key["approach"]) if field.value), None)
+    text = said.value if said is not None else ""
     options = [option for field in by_key["options"] for option in options_of(field.lines)]
-    taken = chosen(options, selection)
-    text, lead_rest = _choice(selection, taken, lead)
-    rationale = "\n\n".join(field.value for field in by_key["rationale"] if not field.is_empty) or lead_rest
-    if _OF_THE_LOOP.fullmatch(plain(rationale)):
+    taken = chosen(options, text)
+    lead_rest = markdown.text_of(lead)
+    if taken is not None and (not text or taken.is_named(text)):
+        text = taken.text
+    elif not text:
+        text, lead_rest = _first_said(lead)
+    rationale = "\n\n".join(field.value for field in by_key["rationale"] if field.value) or lead_rest
+    if markdown.is_of_the_loop(plain(rationale)):
         return None
     all_others = not any("option" in field.name.lower() for field in by_key["options"])
     single = _single_alternatives(by_key["alternative"], by_key["why not"])
     alternatives = (*rejected(options, taken, all_others=all_others), *single)
     others = [field for field in fields if field is not said and field.key not in _TAKEN_UP and field.value]
-    rest = {field.name: field.value for field in others if field.key != "options" or not alternatives}
-    is_empty = _says_nothing(lead, fields)
+    filled = [value for value in (*(line.text for line in lead), *(field.value for field in fields)) if value.strip()]
+    is_empty = bool(filled) and all(map(_is_placeholder, filled))
     title = "" if _is_placeholder(title or first["title"]) else plain(title or first["title"])
     text, rationale = ("" if _is_placeholder(one) else one for one in (text, rationale))
     if not (title or text) or (not text and ((not rationale and is_empty) or _UNDECIDED.match(plain(first["status"])))):
@@ -410,37 +395,14 @@ def _decision_of(title: str, label: str, lines: Sequence[Line], place: tuple[int
         alternatives=alternatives,
         status=plain(first["status"]),
         timestamp=next((time for field in by_key["timestamp"] if (time := time_of(field.value))), ""),
-        fields=_by_known_name(rest),
+        fields=_by_known_name({one.name: one.value for one in others if one.key != "options" or not alternatives}),
     )
-
-
-def _says_nothing(lead: Sequence[Line], fields: Sequence[Field]) -> bool:
-    """Whether all that stands below a heading are a template's marks."""
-    filled = [value for value in (*(line.text for line in lead), *(field.value for field in fields)) if value.strip()]
-    return bool(filled) and all(map(_is_placeholder, filled))
-
-
-def _choice(selection: str, taken: Option | None, lead: Sequence[Line]) -> tuple[str, str]:
-    """The words of the choice, and what of the lead is left as its reason."""
-    if taken is not None and (not selection or (taken.text and _only_names(selection, taken))):
-        return taken.text, markdown.text_of(lead)
-    return (selection, markdown.text_of(lead)) if selection else _first_said(lead)
-
-
-def _only_names(selection: str, taken: Option) -> bool:
-    """Whether a selection is an option's name, at most with what the option says: `OPT-002`, `Option B (Stubs)`."""
-    named = rf"(?:option\s*)?{re.escape(taken.name)}(?P<gloss>\W.*)?"
-    found = re.fullmatch(named, plain(selection).strip(" .*`"), re.IGNORECASE)
-    if not taken.name or found is None:
-        return False
-    words, said = (set(re.findall(r"\w{2,}", one.casefold())) for one in (found["gloss"] or "", taken.text))
-    return words <= said
 
 
 def _first_said(lead: Sequence[Line]) -> tuple[str, str]:
     """The first paragraph or bullet of a text, and the rest of it."""
     lines = markdown.stripped([line for line in lead if not line.rule])
-    if not lines or lines[0].fence or lines[0].text.lstrip().startswith("|"):
+    if not lines or lines[0].fence or lines[0].table:
         return "", markdown.text_of(lines)
     item = ITEM.match(lines[0].text)
     first = [item["text"] if item else lines[0].text]

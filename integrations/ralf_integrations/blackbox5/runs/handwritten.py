@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,14 +11,11 @@ from ralf.document import guarded_yaml
 from ralf.document.guarded_yaml import BadYaml
 
 _UNSEEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]")
-_BOUND = re.compile(r"(?:---|\.\.\.)(?:\s+#.*|\s*)$")
-_KEY = re.compile(
-    r"\A(?P<indent>\s*+)(?P<mark>['\"]?)(?P<key>[^\s'\"#:\[\]{}-][^'\"#:]{0,127}?)(?P=mark)\s{0,128}+:(?P<rest>\s.*|)$"
+_BEHIND = re.compile(r"(?:---|\.\.\.)?\s*(?:#.*)?$")
+_PART = re.compile(
+    r"(?P<indent>\s*+)(?:-|(?P<mark>['\"]?)(?P<key>[^\s'\"#:\[\]{}-][^'\"#:]{0,127}?)(?P=mark)\s{0,128}+:)(?=\s|$)"
 )
-_ITEM = re.compile(r"\A(?P<indent>\s*+)-(?P<rest>\s.*|)$")
 _FLOW = ("[", "{", "&", "*", "!", "|", ">")
-_UNDER = "value"
-_MOST_PARTS = 5_000
 
 _Lines = Sequence[tuple[int, str]]
 
@@ -33,14 +30,6 @@ class Record:
 
     tree: Mapping[str, Any]
     broken: list[tuple[int, int, str]] = field(default_factory=list)
-    parts: int = 0
-
-    def load(self, text: str) -> dict[str, Any]:
-        """A part that is read by itself; BadYaml after as many of them as nobody writes by hand."""
-        self.parts += 1
-        if self.parts > _MOST_PARTS:
-            raise BadYaml(f"more than {_MOST_PARTS:,} parts, and damaged")
-        return guarded_yaml.load(text)
 
 
 def load(text: str) -> Record:
@@ -58,15 +47,14 @@ def load(text: str) -> Record:
 
 
 def tidied(text: str) -> str:
-    """A record without what says nothing and is no YAML: marks of documents around it, tabs at the ends of lines,
+    """A record without what says nothing and is no YAML: marks of documents behind it, blanks at the ends of lines,
     control characters. Its lines stay where they are.
     """
-    lines = [line.rstrip() if line.endswith(("\t", " ")) else line for line in without_control(text).split("\n")]
-    bounds = [place for place, line in enumerate(lines) if _BOUND.match(line)]
-    parts = [lines[first + 1 : last] for first, last in zip([-1, *bounds], [*bounds, len(lines)], strict=True)]
-    if bounds and sum(bool(_filled(list(enumerate(part)))) for part in parts) < 2:
-        for place in bounds:
-            lines[place] = ""
+    lines = [line.rstrip() for line in without_control(text).split("\n")]
+    for place in reversed(range(len(lines))):
+        if not _BEHIND.match(lines[place]):
+            break
+        lines[place] = ""
     return "\n".join(lines)
 
 
@@ -77,89 +65,67 @@ def without_control(text: str) -> str:
 
 def items_at(text: str, key: str) -> list[tuple[int, int]]:
     """The first and last line of each item of a list that stands below an outermost key."""
-    lines = list(enumerate(tidied(text).split("\n"), start=1))
-    for part in _split(lines, _KEY, 0):
-        found = _KEY.match(part[0][1])
+    for part in _parts(_filled(enumerate(tidied(text).split("\n"), start=1))):
+        found = _PART.match(part[0][1])
         if found and found["key"] == key:
-            filled = (_filled(item) for item in _split(part[1:], _ITEM))
-            return [(item[0][0], item[-1][0]) for item in filled]
+            return [(item[0][0], item[-1][0]) for item in _parts(part[1:])]
     return []
-
-
-def _filled(lines: _Lines) -> list[tuple[int, str]]:
-    return [(number, line) for number, line in lines if line.strip() and not line.lstrip().startswith("#")]
 
 
 def _value(made: Record, lines: _Lines, level: int) -> Any:
     """What lines hold: as YAML, else each of their items or keys by itself, else the text of the only one."""
-    filled = _filled(lines)
-    if not filled:
+    if not (filled := _filled(lines)):
         return None
-    what = "no value"
     try:
-        return made.load("\n".join((f"{_UNDER}:", *(f" {line}" for _, line in lines))))[_UNDER]
+        return guarded_yaml.load("\n".join(("value:", *(f" {line}" for _, line in lines))))["value"]
     except BadYaml as error:
         what = error.what
-    if level < guarded_yaml.MAX_DEPTH and _ITEM.match(filled[0][1]):
-        return list(_items(made, lines, level))
-    if level < guarded_yaml.MAX_DEPTH and _KEY.match(filled[0][1]) and len(lines) > 1:
-        return _mapping(made, lines, level)
-    said = _plain(filled[0][1]) if len(filled) == 1 else ""
-    if not said:
-        made.broken.append((filled[0][0], filled[-1][0], what))
-    return said or None
+    found = _PART.match(filled[0][1])
+    if found and level < guarded_yaml.MAX_DEPTH and (not found["key"] or len(filled) > 1 or not level):
+        return _listed(made, _parts(filled), level)
+    return _text(made, filled, what)
 
 
-def _items(made: Record, lines: _Lines, level: int) -> Iterator[Any]:
-    for (number, first), *rest in _split(lines, _ITEM):
-        noted = len(made.broken)
-        value = _value(made, [(number, first.replace("-", " ", 1)), *rest], level + 1)
-        if value is not None or len(made.broken) == noted:
-            yield value
-
-
-def _mapping(made: Record, lines: _Lines, level: int) -> dict[str, Any]:
+def _listed(made: Record, parts: Sequence[_Lines], level: int) -> Any:
+    items: list[Any] = []
     tree: dict[str, Any] = {}
-    for part in _split(lines, _KEY):
-        found = _KEY.match(part[0][1])
-        if found is None:
-            continue
-        key, rest, depth = found["key"], found["rest"].strip(), len(found["indent"])
-        what = "no value"
-        value: Any = None
-        try:
-            value = next(iter(made.load("\n".join(line[depth:] for _, line in part)).values()))
-        except (BadYaml, StopIteration) as error:
-            what = getattr(error, "what", what)
-            if not rest or rest[0] in "|>":
-                value = _value(made, part[1:], level + 1)
-            elif _filled(part[1:]) or not (value := _plain(rest)):
-                made.broken.append((part[0][0], part[-1][0], what))
-                continue
+    for (number, line), *rest in parts:
+        found = _PART.match(line)
+        key, inline = found["key"] if found else None, line[found.end() :] if found else line
+        inner = [(number, inline if key else f"{' ' * (len(line) - len(inline))}{inline}"), *rest]
+        noted = len(made.broken)
+        is_text = key is not None and _PART.match(inline.strip()) is not None
+        value = _text(made, _filled(inner), "no value") if is_text else _value(made, inner, level + 1)
         if key in tree:
-            made.broken.append((part[0][0], part[-1][0], f"the key {key!r} twice"))
-        else:
+            made.broken.append((number, inner[-1][0], f"the key {key!r} twice"))
+        elif key is not None and (value is not None or len(made.broken) == noted):
             tree[key] = value
-    return tree
+        elif value is not None:
+            items.append(value)
+    return tree or items
 
 
-def _plain(text: str) -> str:
-    """A line that was meant as text, "" for one that was not."""
-    text = text.strip()
-    named = _KEY.match(text)
-    if text.startswith(_FLOW) or (named and named["rest"].strip().startswith(_FLOW)):
-        return ""
+def _text(made: Record, lines: _Lines, what: str) -> str | None:
+    """A line that was meant as text; None, and noted, for what was not."""
+    text = lines[0][1].strip()
+    named = _PART.match(text)
+    if len(lines) > 1 or text.startswith(_FLOW) or (named and text[named.end() :].strip().startswith(_FLOW)):
+        made.broken.append((lines[0][0], lines[-1][0], what))
+        return None
     return text[1:-1] if len(text) > 1 and text[0] in "'\"" and text[0] == text[-1] else text
 
 
-def _split(lines: _Lines, begins: re.Pattern[str], depth: int = -1) -> list[list[tuple[int, str]]]:
-    """Lines in parts, each from one that begins so, at a depth, -1 for that of the first one, down to the next."""
+def _filled(lines: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
+    return [(number, line) for number, line in lines if line.strip() and not line.lstrip().startswith("#")]
+
+
+def _parts(lines: _Lines) -> list[list[tuple[int, str]]]:
+    """Lines in parts, each from a key or an item, whatever the first one is, down to the next one as deep."""
     parts: list[list[tuple[int, str]]] = []
+    first = next(filter(None, (_PART.match(line) for _, line in lines)), None)
     for number, line in lines:
-        found = None if line.lstrip().startswith("#") else begins.match(line)
-        if found is not None and depth < 0:
-            depth = len(found["indent"])
-        if found is not None and len(found["indent"]) == depth:
+        found = _PART.match(line)
+        if found and first and found["indent"] == first["indent"] and (found["key"] is None) == (first["key"] is None):
             parts.append([])
         if parts:
             parts[-1].append((number, line))

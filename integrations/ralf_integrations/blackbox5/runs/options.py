@@ -3,37 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from ralf_integrations.blackbox5.runs.markdown import Line, plain
 
-NO = r"reject(?:ed|ion)?|declined|discarded|dismissed|ruled out|not (?:chosen|selected|needed|required)|against"
+_NO = r"reject(?:ed|ion)?|declined|discarded|dismissed|ruled out|not (?:chosen|selected|needed|required)"
 _YES = r"selected|chosen|chose|accepted|adopted|approved|picked|preferred|winner"
 _ITEM = re.compile(r"(\s*)(?:[-*+•]|\(?(\d{1,3}|[A-Za-z])[.)])\s+(?:\[[ xX]\]\s+)?(.*)$")
 _NAMED = re.compile(
-    r"\s*(?:#{1,6}\s+)?(?:\*+\s*)?((?:Option|Alternative|OPT|ALT)[ -]?#?\w{1,4})\s*(?:\*+\s*)?[:.)—\u2013-]+"
-    r"\s*\**\s*(.*)$",
-    re.I,
+    r"\s*(?:\*+\s*)?((?:Option|Alternative|OPT|ALT)[ -]?#?\w{1,4})\s*(?:\*+\s*)?[:.)—\u2013-]+\s*\**\s*(.*)$", re.I
 )
 _VERDICT = re.compile(  # behind a mark, or in brackets: else the word is a part of the option
-    r"(?<![\s:→>,.\u2013—-])(?=[\s,.]*+[:→>(\u2013—\[*✅✓✔❌✗-])[\s:→>,.\u2013—✅✓✔❌✗-]*+(?:[(\[*]{1,4}+\s*+)?"
-    rf"(?<=[:→>(\u2013—\[*✅✓✔❌✗\s-])\b(?:(?P<no>{NO})|(?P<yes>{_YES}))\b\s*[)\]*]*(?P<why>.*)$",
-    re.I,
+    rf"\s*(?:[:→>—\u2013✅✓❌✗]|\s-|\(|\[)[\s✅✓❌✗*]*(?:(?P<no>{_NO})|(?P<yes>{_YES}))\b\W*(?P<why>.*)$", re.I
 )
 _NOTE = re.compile(
-    rf"\**(?:(?P<no>{NO})|(?P<yes>{_YES})|(?P<why>reasons?|why(?: not)?|because)|(?P<pro>pros?|advantages?|benefits?)"
-    r"|(?P<con>cons?|disadvantages?|drawbacks?)|(?P<verdict>decision|verdict|outcome|result|status))\b"
-    r"\**\s*:\**\s*(?P<text>.*)$",
+    rf"\**(?:(?P<no>{_NO})|(?P<yes>{_YES})|(?P<why>reasons?|why(?: not)?|because)"
+    r"|(?P<con>cons?|disadvantages?|drawbacks?)|(?P<verdict>decision|verdict|outcome|result|status)"
+    r"|(?P<other>[A-Z][\w /-]{1,24}))\**\s*:\**(?=\s|$)\s*(?P<text>.*)$",
     re.IGNORECASE,
 )
-_OTHER_NOTE = re.compile(r"\**[A-Z][\w /-]{1,24}:\**\s")
 _NONE = re.compile(r"\W*+(?:(?:none|n/?a|nothing|not applicable)\W*+|no alternatives?\b.*)?$", re.IGNORECASE)
 _HEAD = re.compile(r"\s[-\u2013—]\s|:\s|\s\(")
-_LONG_WORD = re.compile(r"[^\W_]{2,}")
-_COMMON = frozenset("the and for with from into that this only use using not but are was will all per via then".split())
-_ENOUGH = 0.5  # of an option's words in what was chosen, or of its words in the option
 
 
 @dataclass(slots=True)
@@ -55,55 +46,48 @@ class Option:
         why = "; ".join(self.reasons or self.against)
         return f"{self.text.rstrip(':')}: {why}" if why else self.text
 
-
-class _Row(NamedTuple):
-    """A line of a list of options: how deep it stands, its mark (None without one, "" for a bullet) and its words."""
-
-    indent: int
-    mark: str | None
-    words: str
-    named: re.Match[str] | None
-    note: re.Match[str] | None
+    def is_named(self, selection: str) -> bool:
+        """Whether a selection is the option's name, at most with what it says: `OPT-002`, `Option B (Stubs)`."""
+        named = rf"(?:option\s*)?{re.escape(self.name)}(?P<gloss>\W.*)?"
+        found = re.fullmatch(named, plain(selection).strip(" .*`"), re.IGNORECASE)
+        if not self.name or found is None:
+            return False
+        words, said = (set(re.findall(r"\w{2,}", one.casefold())) for one in (found["gloss"] or "", self.text))
+        return words <= said
 
 
 def options_of(lines: Sequence[Line]) -> list[Option]:
     """The options that lines list: bullets, numbers, bold lines or headings `Option 2: …`, each with what stands below
     it. A text without a list is one option.
     """
-    rows = [_row(line) for line in lines if line.text.strip() and not line.rule and not line.fence]
-    begins = _beginnings(rows)
-    while rows and not begins(rows[0]) and any(map(begins, rows)):
-        rows.pop(0)  # said before the first option
+    rows = []
+    for line in (line for line in lines if line.text.strip() and not line.rule and not line.fence):
+        item = _ITEM.match(line.text)
+        words = item[3] if item else line.heading or line.text.strip()
+        rows.append((len(item[1]) if item else -1, (item[2] or "") if item else "", words, _NAMED.match(words)))
+    has_names = any(named for *_, named in rows)
+    outermost = min((indent for indent, _, words, _ in rows if indent >= 0 and not _is_note(words)), default=-1)
     made: list[Option] = []
-    about, depth = "", 0  # whose list goes on below: no, why, con …
-    for row in rows:
-        if begins(row) or not made:
-            name, words = (row.named[1], row.named[2].removesuffix("**")) if row.named else (row.mark or "", row.words)
-            made.append(_option(name, words))
-            about, depth = "", 0
-        elif row.note is not None:
-            about, depth = _noted(made[-1], row.note), row.indent
-        elif row.indent <= depth and _OTHER_NOTE.match(row.words):
-            about, depth = "", row.indent
-        else:
-            _go_on(made[-1], about, plain(row.words))
+    list_: list[str] | None = None  # that goes on below: reasons, disadvantages
+    for indent, mark, words, named in rows:
+        begins = named is not None if has_names else indent == outermost and not _is_note(words)
+        if begins:
+            made.append(_option(named[1], named[2].removesuffix("**")) if named else _option(mark, words))
+            list_ = None
+        elif not made:
+            continue  # said before the first option
+        elif note := _NOTE.match(words):
+            list_ = _noted(made[-1], note)
+        elif list_ is not None:
+            list_.append(plain(words))
+        elif not made[-1].text:
+            made[-1].text = plain(words)
     return [option for option in made if not _NONE.match(option.text)]
 
 
-def _row(line: Line) -> _Row:
-    text = line.text.rstrip()
-    item = _ITEM.match(text)
-    words = item[3] if item else line.heading or text.strip()
-    indent = len(item[1]) if item else line.indent
-    return _Row(indent, (item[2] or "") if item else None, words, _NAMED.match(words), _NOTE.match(words))
-
-
-def _beginnings(rows: Sequence[_Row]) -> Callable[[_Row], bool]:
-    """Which rows begin an option: those that are called one, else the outermost items."""
-    if any(row.named for row in rows):
-        return lambda row: row.named is not None
-    outermost = min((row.indent for row in rows if row.mark is not None and not row.note), default=0)
-    return lambda row: row.mark is not None and not row.note and row.indent == outermost
+def _is_note(words: str) -> bool:
+    found = _NOTE.match(words)
+    return found is not None and not found["other"]
 
 
 def _option(name: str, words: str) -> Option:
@@ -111,48 +95,44 @@ def _option(name: str, words: str) -> Option:
     found = _VERDICT.search(text)
     if found is None or not found.start():
         return Option(name, text)
-    why = re.sub(r"^(?:due to|because|as) ", "", found["why"].strip(" :\u2013—-.,;)("))
+    why = re.sub(r"^(?:due to|because|as) ", "", found["why"].strip(" :\u2013—-.,;)(*"))
     rejected = found["no"] is not None
     return Option(name, text[: found.start()].rstrip(" ,["), not rejected, [why] if why and rejected else [])
 
 
-def _noted(option: Option, found: re.Match[str]) -> str:
-    """Take in a note on an option; returns whose list goes on below."""
-    kind = next(key for key in ("no", "yes", "why", "con", "pro", "verdict") if found[key])
+def _noted(option: Option, found: re.Match[str]) -> list[str] | None:
+    """Take in a note on an option; returns the list that goes on below."""
     text = plain(found["text"])
-    if kind == "verdict":
-        rest = re.sub(rf"^\W*(?:{NO})\W*", "", text, flags=re.I)
-        kind, text = ("no", rest) if rest != text else ("yes", "")
-    if kind in ("no", "yes"):
-        option.verdict = kind == "yes"
-    if text and kind in ("no", "why", "con"):
-        _go_on(option, kind, text)
-    return kind
-
-
-def _go_on(option: Option, about: str, text: str) -> None:
-    if about in ("no", "why"):
-        option.reasons.append(text)
-    elif about == "con":
-        option.against.append(text)
-    elif not option.text:
-        option.text = text
+    if found["verdict"]:
+        rest = re.sub(rf"^\W*(?:{_NO})\W*", "", text, flags=re.I)
+        option.verdict, text = rest == text, rest if rest != text else ""
+    elif found["no"] or found["yes"]:
+        option.verdict = found["yes"] is not None
+    list_ = option.against if found["con"] else option.reasons if found["no"] or found["why"] or text else None
+    if found["other"] or found["yes"]:
+        return None
+    if text and list_ is not None:
+        list_.append(text)
+    return list_
 
 
 def chosen(options: Sequence[Option], selection: str) -> Option | None:
-    """The option that a document calls the chosen one, or that the words of its selection mean."""
+    """The option that a document calls the chosen one, or that its selection names, or begins with."""
     if called := [option for option in options if option.verdict]:
         return called[0]
-    names = [option for option in options if option.name and _names(option.name, selection)]
-    if len(names) == 1:
-        return names[0]
-    wanted = _stems(selection)
-    best, most = None, 0.0
-    for option in options:
-        shares = [_share(wanted, _stems(words)) for words in (option.text, _HEAD.split(option.text, maxsplit=1)[0])]
-        if option.verdict is None and max(shares) >= _ENOUGH and sum(shares) > most:
-            best, most = option, sum(shares)
-    return best
+    named = [option for option in options if option.name and _names(option.name, selection)]
+    said = plain(selection).casefold()
+    heads = [option for option in options if option.verdict is None and _is_said(option, said)]
+    return next((found[0] for found in (named, heads) if len(found) == 1), None)
+
+
+def _is_said(option: Option, selection: str) -> bool:
+    """Whether the words of an option, or those at its head, are those of a selection."""
+    head = _HEAD.split(option.text, maxsplit=1)[0].casefold()
+    return bool(selection and head) and (
+        re.search(rf"(?<!\w){re.escape(head)}(?!\w)", selection) is not None
+        or option.text.casefold().startswith(selection)
+    )
 
 
 def rejected(options: Sequence[Option], taken: Option | None, *, all_others: bool = False) -> tuple[str, ...]:
@@ -168,11 +148,3 @@ def _names(name: str, selection: str) -> bool:
     is_word = re.search(r"[A-Za-z]{2}", name)
     bare = re.escape(name) if is_word else rf"(?:option|alternative|choice|#)\s*{re.escape(name)}"
     return re.search(rf"(?<![\w-]){bare}(?![\w-])", selection, re.IGNORECASE) is not None
-
-
-def _share(wanted: frozenset[str], stems: frozenset[str]) -> float:
-    return len(wanted & stems) / min(len(wanted), len(stems)) if wanted and stems else 0.0
-
-
-def _stems(text: str) -> frozenset[str]:
-    return frozenset(word.casefold()[:5] for word in _LONG_WORD.findall(text)) - _COMMON

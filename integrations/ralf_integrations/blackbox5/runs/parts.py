@@ -6,6 +6,7 @@ import re
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 from ralf.text.cleaning import clean, one_line
 from ralf.text.sentences import sentences
@@ -35,8 +36,7 @@ _PATH = re.compile(r"`([^`\s]{2,200})`|(?<![\w@.~/-])((?:[\w@.~-]+/)+[\w@.-]+\.\
 _LIKE_A_PATH = re.compile(r"(?:[\w@.~ -]*/)*[\w@.-]+\.\w{1,8}\Z|(?:[\w@.~-]+/)+\Z")
 _LEADS = re.compile(r":\Z|^[A-Z][\w /-]{1,24}:\s")  # to a list; a field
 _PROMISE = re.compile(r"<promise>[^<]*</promise>")
-_MADE = re.compile(r"\bcreated?\b|\bnew\b|\badded\b", re.I)
-_GONE = re.compile(r"\b(?:deleted|removed)\b", re.I)
+_DID = {"deleted": r"\b(?:deleted|removed)\b", "edited": r"\bmodif", "created": r"\b(?:created?|new|added)\b"}
 _TITLE = re.compile(r"(?P<id>(?=[A-Za-z](?:[^\W\d]|[.-])*+\d)[\w.-]++)\s*(?:[:—\u2013]|\s-\s)\s*(?P<title>.+)$")
 
 
@@ -128,25 +128,13 @@ def summary_of(parts: Sequence[Part]) -> str:
     """The first sentence that sums the run up: below a heading for that, else the first one of its results."""
     results = [part for part in parts if part.document.upper() in ("RESULTS.MD", "SUMMARY.MD")]
     headed, others = ([part for part in those if _is_headed(part.heading, _SUMMARY)] for those in (results, parts))
-    told = (said[0] for part in (*headed, *results, *others) if part.is_written and (said := _telling(part.text)))
-    return next(told, "")
+    return next(filter(None, (first_words(part.text) for part in (*headed, *results, *others) if part.is_written)), "")
 
 
 def first_words(prose: str) -> str:
-    """The first sentence of a text that says something, else its beginning."""
-    return next(iter(_telling(prose)), prose)
-
-
-def _telling(prose: str) -> list[str]:
-    """The sentences of a text that are no items, no headings and no names of fields."""
+    """The first sentence of a text that says something and is no item, no heading and no field; "" for none."""
     said = (sentence.text for sentence in sentences(prose) if sentence.kind == "text")
-    return [text for text in said if len(text) > _LEAST and not _LEADS.search(text)]
-
-
-def last_thought(parts: Sequence[Part]) -> str:
-    """The last sentence of its thoughts that says something, "" for none: how far a run came that told no results."""
-    written = [part for part in parts if part.document.upper() == "THOUGHTS.MD" and part.is_written]
-    return last_words(written[-1].text) if written else ""
+    return next((text for text in said if len(text) > _LEAST and not _LEADS.search(text)), "")
 
 
 def last_words(output: str) -> str:
@@ -155,12 +143,17 @@ def last_words(output: str) -> str:
     return next((text for text in reversed(said) if len(text) > _LEAST), "")
 
 
+def last_thought(parts: Sequence[Part]) -> str:
+    """The last sentence of its thoughts that says something, "" for none: how far a run came that told no results."""
+    written = [part for part in parts if part.document.upper() == "THOUGHTS.MD" and part.is_written]
+    return last_words(written[-1].text) if written else ""
+
+
 def items_of(parts: Iterable[Part], heading: str) -> list[str]:
     """The entries below headings of a kind, without those that are ticked off."""
     found = (
         item["text"].replace("**", "")
-        for lines in _below(parts, heading)
-        for line in lines
+        for line in chain.from_iterable(_below(parts, heading))
         if not line.fence and line.indent <= _DEEPEST and (item := ITEM.match(line.text))
         if (item["box"] or "") not in ("x", "X") and markdown.says_something([line])
     )
@@ -171,10 +164,10 @@ def files_of(parts: Iterable[Part]) -> list[tuple[str, str]]:
     """The paths below headings such as "Files Modified", each with what was done to it."""
     found: dict[tuple[str, str], None] = {}
     for lines in _below(parts, _FILES):
-        did = "created" if _MADE.search(_title_of(lines[0])) and "modif" not in lines[0].text.lower() else "edited"
-        for line in lines[1:]:
-            if _title_of(line):
-                did = "deleted" if _GONE.search(line.text) else "created" if _MADE.search(line.text) else "edited"
+        did = "edited"
+        for line in lines:
+            if title := _title_of(line):
+                did = next((done for done, words in _DID.items() if re.search(words, title, re.I)), "edited")
             elif not line.fence:
                 paths = (match[1] or match[2] for match in _PATH.finditer(line.text))
                 path = next((one for one in paths if _LIKE_A_PATH.match(one) and "*" not in one), "")
@@ -183,26 +176,17 @@ def files_of(parts: Iterable[Part]) -> list[tuple[str, str]]:
 
 
 def _below(parts: Iterable[Part], heading: str) -> Iterator[list[Line]]:
-    """The lines from each heading of a kind down to the next heading that is as high; the heading comes first."""
-    for part in parts:
-        level = 0
-        held: list[Line] = []
-        for line in part.lines:
-            title = _title_of(line)
-            if line.level and level and line.level <= level:
-                yield held
-                level = 0
-            if title and not level and _is_headed(title, heading):
-                level, held = line.level or 6, []
-            if level:
-                held.append(line)
-        if level:
-            yield held
+    """The lines from each heading of a kind, or line in bold, down to the next heading that is as high."""
+    for lines in (part.lines for part in parts):
+        for place, line in enumerate(lines):
+            if (title := _title_of(line)) and _is_headed(title, heading):
+                ends = (n for n, one in enumerate(lines[place + 1 :]) if 0 < one.level <= (line.level or 6))
+                yield [*lines[place : place + 1 + next(ends, len(lines))]]
 
 
 def _title_of(line: Line) -> str:
     """The words of a heading, or of a line in bold."""
-    bold = _BOLD_LINE.match(line.text) if "**" in line.text and not line.level else None
+    bold = _BOLD_LINE.match(line.text) if not line.level else None
     return bold[1] if bold is not None else line.heading
 
 

@@ -75,10 +75,8 @@ def read(text: str) -> Registry:
     if not isinstance(listed, list):
         raise guarded_yaml.BadYaml(NO_LIST)
     lines = text.split("\n")
-    places = handwritten.items_at(text, _LIST)
-    if len(places) != len(listed):  # those of which nothing could be read are not listed
-        lost = {first for first, last, _ in record.broken if (first, last) in places}
-        places = [place for place in places if place[0] not in lost]
+    lost = {(first, last) for first, last, _ in record.broken}
+    places = [place for place in handwritten.items_at(text, _LIST) if place not in lost]
     if not (alone := len(places) == len(listed)):
         places = [(1, len(lines))] * len(listed)  # no entry can be told by its lines
     told: list[WrittenDecision] = []
@@ -86,7 +84,10 @@ def read(text: str) -> Registry:
     undecided: list[tuple[int, int, str]] = []
     for entry, place in zip(listed, places, strict=True):
         tree = entry if isinstance(entry, Mapping) else {"title": entry} if " " in str(entry).strip() else {}
-        said = "\n".join(lines[place[0] - 1 : place[1]]) if alone else _dumped(tree)
+        dumped = (
+            f"{key}: {value}" for key, value in ((key, one_line(leaves(one))) for key, one in tree.items()) if value
+        )
+        said = "\n".join(lines[place[0] - 1 : place[1]] if alone else dumped)
         if (decision := decision_of(tree, place)) is not None:
             told.append(decision)
             words.append(said)
@@ -97,24 +98,29 @@ def read(text: str) -> Registry:
     return Registry(header, tuple(told), tuple(words), tuple(undecided), tuple(record.broken), remark)
 
 
-def _dumped(tree: Mapping[str, Any]) -> str:
-    return "\n".join(f"{key}: {said}" for key, value in tree.items() if (said := one_line(leaves(value))))
-
-
 def decision_of(entry: Mapping[str, Any], place: tuple[int, int]) -> WrittenDecision | None:
     """The decision that an entry tells, which stands at `place`, first and last line; None where it tells none: it is
     empty, or has options of which none was selected.
     """
-    taken, others = _joined(entry)
-    title, text = _text(entry.get("title")), _text(entry.get("decision")) or taken
+    wanted = _text(entry.get("selected_option"))
+    taken, others = "", []
+    for option in _trees(entry.get("options_considered"), "description"):
+        words = _text(option.get("description")) or _text(option.get("title")) or _text(option.get("id"))
+        if wanted and not taken and wanted.casefold() in (words.casefold(), _text(option.get("id")).casefold()):
+            taken = words
+        elif words:
+            against = [plain(said) for one in _listed(option.get("cons")) if (said := _text(one))]
+            others.append(Option("", plain(words), against=against).as_alternative())
+    title, text = _text(entry.get("title")), _text(entry.get("decision")) or taken or wanted
     if not (title or text) or (others and not text):
         return None
+    reasons = [f"- {plain(said)}" for one in _listed(entry.get("rationale")) if (said := _text(one))]
     return WrittenDecision(
         *place,
         label=_text(entry.get("id")),
         title=title,
         text=text,
-        rationale=_text(entry.get("rationale")) or "\n".join(f"- {one}" for one in _texts(entry.get("rationale"))),
+        rationale=_text(entry.get("rationale")) or "\n".join(reasons),
         alternatives=tuple(dict.fromkeys((*others, *_alternatives(entry.get("alternatives"))))),
         status=_text(entry.get("status")),
         timestamp=_text(entry.get("timestamp")),
@@ -122,26 +128,11 @@ def decision_of(entry: Mapping[str, Any], place: tuple[int, int]) -> WrittenDeci
     )
 
 
-def _joined(entry: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """What the selected option says, and the others as alternatives."""
-    wanted = _text(entry.get("selected_option"))
-    taken, others = "", []
-    for option in _listed(entry.get("options_considered")):
-        tree = option if isinstance(option, Mapping) else {"description": option}
-        words = _text(tree.get("description")) or _text(tree.get("title")) or _text(tree.get("id"))
-        if wanted and not taken and wanted.casefold() in (words.casefold(), _text(tree.get("id")).casefold()):
-            taken = words
-        elif words:
-            others.append(Option("", plain(words), False, [], _texts(tree.get("cons"))).as_alternative())
-    return taken or wanted, others
-
-
 def _alternatives(value: object) -> Iterable[str]:
     """Rejected alternatives, each "option: why not"; what is said for or against an option is none."""
-    for item in _listed(value):
-        tree = item if isinstance(item, Mapping) else {"option": item}
-        words, outcome = plain(_text(tree.get("option"))), plain(_text(tree.get("outcome")))
-        if not words.strip("-_ ") or _CHOSEN.match(words) or _CHOSEN.match(outcome) or _OF_AN_OPTION.match(words):
+    for option in _trees(value, "option"):
+        words, outcome = plain(_text(option.get("option"))), plain(_text(option.get("outcome")))
+        if not words.strip("-_ ") or any(map(_CHOSEN.match, (words, outcome))) or _OF_AN_OPTION.match(words):
             continue
         if not _JUDGED.match(outcome):
             yield f"{words}: {outcome}"
@@ -149,15 +140,15 @@ def _alternatives(value: object) -> Iterable[str]:
             yield from (one.as_alternative() for one in options_of([Line(1, words)]) if not one.verdict)
 
 
+def _trees(value: object, key: str) -> list[Mapping[str, Any]]:
+    return [one if isinstance(one, Mapping) else {key: one} for one in _listed(value)]
+
+
 def _listed(value: object) -> list[Any]:
     return value if isinstance(value, list) else [] if value in NOTHING else [value]
-
-
-def _texts(value: object) -> list[str]:
-    return [plain(text) for one in _listed(value) if (text := _text(one))]
 
 
 def _text(value: object) -> str:
     if value is None or isinstance(value, (Mapping, list)):
         return ""
-    return value.strip() if isinstance(value, str) else str(value)
+    return str(value).strip()

@@ -152,7 +152,7 @@ class _Reading:
         texts = (
             documents.summary_of(self.parts),
             self.recorded.summary,
-            *map(documents.first_words, self.recorded.notes[:1]),
+            *(documents.first_words(prose) or prose for prose in self.recorded.notes[:1]),
             documents.last_words(self.output),
             *self.recorded.told.get("blockers", [])[:1],
         )
