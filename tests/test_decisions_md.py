@@ -102,24 +102,24 @@ def test_options_with_ids_are_joined_with_the_one_that_is_named() -> None:
     )
     found = only(text)
     assert found.text == "By machine"
-    assert found.alternatives == ("By hand: slow, boring",)
+    assert found.alternatives == ("By hand: Pros: cheap; Cons: slow, boring",)
 
 
 @pytest.mark.parametrize(
     ("options", "alternatives"),
     [
         ("**Alternatives considered:**\n- **Wait** - Rejected due to time\n"
-        "- **Ask** - Not needed (clear)", ["Wait: time", "Ask: clear"]),
-        ("**Alternatives:**\n- A) Wait → Rejected (too long)", ["A) Wait: too long"]),
+        "- **Ask** - Not needed (clear)", ["Wait - Rejected due to time", "Ask - Not needed (clear)"]),
+        ("**Alternatives:**\n- A) Wait → Rejected (too long)", ["A) Wait → Rejected (too long)"]),
         ("**Alternatives Considered:**\n1. **Wait**\n   - **Rejected:** No time\n"
-        "   - **Reason:** Release", ["Wait: No time; Release"]),
+        "   - **Reason:** Release", ["Wait: Rejected: No time; Reason: Release"]),
         ("**Alternative Considered:** Wait\n\n**Why Alternative Rejected:**\n- No time\n"
         "- Release", ["Wait: No time; Release"]),
         ("**Alternatives:** None", []),
         ("**Options:**\n- Wait: needs time\n- Go on: at once", ["Wait: needs time"]),
         ("### Alternatives Considered\n**Option A: Wait**\n- Cons: No time\n- **Decision:** REJECT\n\n"
         "**Option B: Go on**\n"
-         "- **Decision:** SELECTED", ["Wait: No time"]),
+         "- **Decision:** SELECTED", ["Wait: Cons: No time; Decision: REJECT"]),
     ],
 )  # fmt: skip
 def test_alternatives_are_told_with_why_they_were_rejected(options: str, alternatives: list[str]) -> None:

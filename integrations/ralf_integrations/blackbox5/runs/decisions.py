@@ -419,8 +419,7 @@ def _single_alternatives(fields: Sequence[Field], reasons: Sequence[Field]) -> I
     why = [*("; ".join(plain(line.text) for line in one.lines if line.text.strip()) for one in reasons)]
     for told, reason in zip(fields, [*why, *[""] * len(fields)], strict=False):
         for option in options_of(told.lines):
-            option.reasons = option.reasons or [reason] * bool(reason)
-            yield option.as_alternative()
+            yield replace(option, notes=[*option.notes, *[reason] * bool(reason)]).as_alternative()
 
 
 def _by_known_name(fields: dict[str, str]) -> dict[str, str]:

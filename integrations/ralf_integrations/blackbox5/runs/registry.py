@@ -110,7 +110,7 @@ def decision_of(entry: Mapping[str, Any], place: tuple[int, int]) -> WrittenDeci
             taken = words
         elif words:
             against = [plain(said) for one in _listed(option.get("cons")) if (said := _text(one))]
-            others.append(Option("", plain(words), against=against).as_alternative())
+            others.append(Option("", plain(words), against).as_alternative())
     title, text = _text(entry.get("title")), _text(entry.get("decision")) or taken or wanted
     if not (title or text) or (others and not text):
         return None
