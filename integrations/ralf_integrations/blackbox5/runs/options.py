@@ -18,7 +18,9 @@ _VERDICT = re.compile(  # behind a mark, or in brackets: else the word is a part
     rf"(?:[:→>—\u2013✅✓❌✗(\[]|\s-)[\s✅✓❌✗*]*(?:(?P<no>{_NO})|(?P<yes>{_YES}))\b", re.I
 )
 _NOTE = re.compile(
-    r"\W*(?:pros?|cons?|(?:dis)?advantages?|benefits?|drawbacks?|risks?|reasons?|why(?: not)?)\W*:", re.I
+    r"\W*(?:pros?|cons?|(?:dis)?advantages?|benefits?|drawbacks?|risks?|reasons?|why(?: not)?|evidence \w+"
+    rf"|{_NO}|{_YES})\W*:",
+    re.IGNORECASE,
 )
 _NOTED = re.compile(rf"\W*(?:(?:decision|verdict|status|result)\W+)?(?:(?P<no>{_NO})|(?P<yes>{_YES}))\b", re.I)
 _NONE = re.compile(r"\W*+(?:(?:none|n/?a|nothing|not applicable)\W*+|no alternatives?\b.*)?$", re.IGNORECASE)
@@ -71,7 +73,7 @@ def options_of(lines: Sequence[Line]) -> list[Option]:
         if any(named):
             begins = name is not None
         else:
-            begins = not any(items) or (item is not None and len(item["indent"]) == least and not _NOTE.match(text))
+            begins = not any(items) or (item is not None and len(item["indent"]) == least and not is_note(text))
         if begins and (any(items) or any(named) or not made):
             made.append(
                 Option(
@@ -84,6 +86,11 @@ def options_of(lines: Sequence[Line]) -> list[Option]:
         elif made:
             made[-1].text = plain(text)
     return [option for option in made if not _NONE.match(option.text)]
+
+
+def is_note(words: str) -> bool:
+    """Whether words only say what is for or against an option."""
+    return _NOTE.match(words) is not None
 
 
 def chosen(options: Sequence[Option], selection: str) -> Option | None:

@@ -35,13 +35,10 @@ _LISTS = {
     "blockers": ("blockers",),
 }
 _PATHS = {"files_created": "created", "files_modified": "edited", "files_deleted": "deleted"}
-_PARTS = ("", "state", "results", "loop", "run", "context", "git")
-_SAYS = (
-    *("discovery", "assumption", "statement", "learning", "question", "action"),
-    *("description", "title", "message", "text"),
-)
+_PARTS = ("", "state", "results", "loop", "run", "context", "git", "task")
+_SAYS = ("discovery", "assumption", "statement", "learning", "question", "action", "description", "title", "message")
 _NOT_TOLD = (*_PARTS, "decisions", "progress_log", "git_commits", "checkpoints")  # the last is ours
-_NOTHING = ("", "none", "null", "n/a", "unknown", "pending", "-")
+_NOTHING = ("", "none", "null", "n/a", "unknown", "pending", "-", "~")
 
 
 @dataclass(slots=True)
@@ -93,98 +90,83 @@ def read(folder: RunFolder) -> Recorded:
                 found.status = line if outcome_of(line) else found.status or line
                 continue
             record = handwritten.load(text)  # JSON is YAML, too
-            _Taken(found, record.tree, name)
+            _take(found, record.tree, name)
             if record.broken:
                 found.problems[name] = f"line {record.broken[-1][0]}: {record.broken[-1][2]}"
             lines = text.split("\n")
             found.unread += [(name, first, "\n".join(lines[first - 1 : last])) for first, last, _ in record.broken]
-        except (guarded_yaml.BadYaml, ValueError, OSError) as error:
+        except (guarded_yaml.BadYaml, OSError) as error:
             found.unread += [(name, 1, text)] if text.strip() else []
             found.problems[name] = one_line(str(getattr(error, "what", "") or getattr(error, "strerror", "") or error))
     return found
 
 
-class _Taken:
-    """What one record adds to what is known."""
+def _take(found: Recorded, tree: Mapping[str, Any], name: str) -> None:
+    """Add what one record says to what is known."""
+    parts = {key: part for key in _PARTS if isinstance(part := tree if not key else tree.get(key), Mapping)}
+    known = {("", key) for key in _NOT_TOLD} - {("", "task")}
 
-    def __init__(self, found: Recorded, tree: Mapping[str, Any], name: str) -> None:
-        if isinstance(task := tree.get("task"), Mapping):
-            tree = {
-                **tree,
-                "task": "",
-                **{f"task_{key}": task[key] for key in ("id", "title", "status") if key in task},
-            }
-        self.parts = {key: part for key in _PARTS if isinstance(part := tree if not key else tree.get(key), Mapping)}
-        self.known: set[tuple[str, str]] = {("", key) for key in _NOT_TOLD}
-        found.task = found.task or task_id(self.first("task_claimed", "task_id"))
-        named = task_id(self.first("task", "current_task"))
-        found.task = found.task or (named if any(map(str.isdigit, named)) else "")
-        for what, keys in _WORDS.items():
-            said = self.first(*keys)
-            said = time_of(said) if what in ("started", "ended") else said
-            if what == "status":
-                found.outcome = found.outcome or outcome_of(said)
-            if said and not getattr(found, what):
-                setattr(found, what, said)
-        notes = [prose for key in ("notes", "thoughts", "error") if (prose := self.first(key))]
-        told = {what: entries for what, keys in _LISTS.items() if (entries := [*self.entries(keys)])}
-        progress = [one for one in _listed(tree.get("progress_log")) if isinstance(one, Mapping)]
-        if messages := [said for one in progress if (said := _text_of(one.get("message")))]:
-            told["progress"] = messages
-        found.notes += notes
-        for what, entries in told.items():
-            found.told.setdefault(what, []).extend(entries)
-        found.file = found.file or (name if notes or told or found.summary else "")
-        found.decisions += [
-            {"decision": _text_of(one.get("message")), "timestamp": time_of(_text_of(one.get("timestamp")))}
-            for one in progress
-            if one.get("category") == "decision" and _text_of(one.get("message"))
-        ]
-        found.decisions += [one for one in _listed(tree.get("decisions")) if isinstance(one, Mapping)]
-        self._take_paths(found)
-        for at, part in self.parts.items():
-            for key, value in part.items():
-                words = one_line(leaves(value)) if (at, str(key)) not in self.known else ""
-                if words.casefold() not in _NOTHING:
-                    found.rest.append(f"{at + '.' if at else ''}{key}: {words}")
-
-    def values(self, *keys: str) -> Iterator[Any]:
+    def values(*keys: str) -> Iterator[Any]:
         """The values of these keys in all parts; they are taken up, and no rest."""
-        for key in keys:
-            for at, part in self.parts.items():
-                if key in part:
-                    self.known.add((at, key))
-                    yield part[key]
+        for at, key in ((at, key) for key in keys for at in parts if key in parts[at]):
+            known.add((at, key))
+            yield parts[at][key]
 
-    def first(self, *keys: str) -> str:
-        """The first text among them."""
-        return next(filter(None, map(_text_of, self.values(*keys))), "")
+    def first(*keys: str) -> str:
+        return next(filter(None, map(_text_of, values(*keys))), "")
 
-    def entries(self, keys: tuple[str, ...]) -> Iterator[str]:
-        """The entries of lists, each in words: what it says, then its other fields."""
-        for entry in (entry for value in self.values(*keys) for entry in _listed(value)):
-            if not isinstance(entry, Mapping):
-                said, rest = _text_of(entry), []
-            else:
-                key = next((key for key in _SAYS if _text_of(entry.get(key))), "")
-                others = [(name, one_line(leaves(value))) for name, value in entry.items() if name != key]
-                said, rest = _text_of(entry.get(key)), [f"{name}: {words}" for name, words in others if words]
-            if whole := f"{said} ({'; '.join(rest)})" if said and rest else said or "; ".join(rest):
-                yield whole
+    named = task_id(first("task", "current_task", *(["id"] if "task" in parts else [])))
+    found.task = found.task or task_id(first("task_claimed", "task_id")) or (named if re.search(r"\d", named) else "")
+    for what, keys in _WORDS.items():
+        said = time_of(first(*keys)) if what in ("started", "ended") else first(*keys)
+        if what == "status":
+            found.outcome = found.outcome or outcome_of(said)
+        if said and not getattr(found, what):
+            setattr(found, what, said)
+    notes = [prose for key in ("notes", "thoughts", "error") if (prose := first(key))]
+    lists = {what: [one for value in values(*keys) for one in _listed(value)] for what, keys in _LISTS.items()}
+    progress = [one for one in _listed(tree.get("progress_log")) if isinstance(one, Mapping)]
+    told = {what: list(filter(None, map(_in_words, entries))) for what, entries in lists.items()}
+    told["progress"] = [said for one in progress if (said := _text_of(one.get("message")))]
+    found.notes += notes
+    for what, entries in told.items():
+        if entries:
+            found.told.setdefault(what, []).extend(entries)
+    found.file = found.file or (name if notes or any(told.values()) or found.summary else "")
+    found.decisions += [
+        {"decision": _text_of(one.get("message")), "timestamp": time_of(_text_of(one.get("timestamp")))}
+        for one in progress
+        if one.get("category") == "decision" and _text_of(one.get("message"))
+    ]
+    found.decisions += [one for one in _listed(tree.get("decisions")) if isinstance(one, Mapping)]
+    for key, did in _PATHS.items():
+        listed = [*values(key), *(one.get(key) for one in lists["actions_taken"] if isinstance(one, Mapping))]
+        paths = (clean(one.strip()) for value in listed for one in _listed(value) if isinstance(one, str))
+        found.paths += [(path, did) for path in dict.fromkeys(paths) if path and (path, did) not in found.paths]
+    logged = [one for one in _listed(tree.get("git_commits")) if isinstance(one, Mapping)]
+    commits = [(value, "") for value in values("commit_hash")] + [
+        (one.get("hash"), one.get("message")) for one in logged
+    ]
+    found.commits += [
+        (_text_of(commit), _text_of(said)) for commit, said in commits if _text_of(commit).casefold() not in _NOTHING
+    ]
+    for at, key, value in ((at, key, value) for at, part in parts.items() for key, value in part.items()):
+        words = one_line(leaves(value)) if (at, str(key)) not in known else ""
+        if words.casefold() not in _NOTHING:
+            found.rest.append(f"{at + '.' if at else ''}{key}: {words}")
 
-    def _take_paths(self, found: Recorded) -> None:
-        actions = [entry for value in self.values("actions_taken") for entry in _listed(value)]
-        for key, did in _PATHS.items():
-            lists = [*self.values(key), *(entry.get(key) for entry in actions if isinstance(entry, dict))]
-            named = [clean(one.strip()) for listed in lists for one in _listed(listed) if isinstance(one, str)]
-            found.paths += [(path, did) for path in dict.fromkeys(named) if path and (path, did) not in found.paths]
-        commits = [(_text_of(value), "") for value in self.values("commit_hash")]
-        logged = [one for one in _listed(self.parts[""].get("git_commits")) if isinstance(one, Mapping)]
-        commits += [(_text_of(one.get("hash")), _text_of(one.get("message"))) for one in logged]
-        found.commits += [one for one in commits if one[0].casefold() not in _NOTHING]
+
+def _in_words(entry: object) -> str:
+    """An entry of a list in words: what it says, then its other fields."""
+    if not isinstance(entry, Mapping):
+        return _text_of(entry)
+    says = next((key for key in _SAYS if _text_of(entry.get(key))), "")
+    others = ((name, one_line(leaves(value))) for name, value in entry.items() if name != says)
+    said, rest = _text_of(entry.get(says)), "; ".join(f"{name}: {words}" for name, words in others if words)
+    return f"{said} ({rest})" if said and rest else said or rest
 
 
-def _listed(value: object) -> list[object]:
+def _listed(value: object) -> list[Any]:
     return value if isinstance(value, list) else [value] if isinstance(value, str) and value.strip() else []
 
 

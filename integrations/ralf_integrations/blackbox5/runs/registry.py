@@ -18,21 +18,14 @@ from ralf.text.cleaning import one_line
 from ralf.transcripts.events import leaves
 from ralf_integrations.blackbox5.runs import handwritten
 from ralf_integrations.blackbox5.runs.decisions import NOTHING, WrittenDecision
-from ralf_integrations.blackbox5.runs.markdown import Line, plain
-from ralf_integrations.blackbox5.runs.options import Option, options_of
+from ralf_integrations.blackbox5.runs.markdown import plain
+from ralf_integrations.blackbox5.runs.options import Option, is_note
 
 NO_LIST = "no list of decisions"
 """What is said of YAML that is no registry."""
 
 _LIST = "decisions"
 _TASK = re.compile(r"\bTASK-[\w-]{0,80}?\d[\w-]*+")
-_JUDGED = re.compile(r"(?:considered|rejected|selected|chosen)?\W*$", re.IGNORECASE)
-_CHOSEN = re.compile(r"\W*(?:selected|chosen|accepted)\b", re.IGNORECASE)
-_OF_AN_OPTION = re.compile(
-    r"\W*(?:pros?|cons?|advantages?|disadvantages?|benefits?|drawbacks?|risks?|evidence (?:for|against)"
-    r"|rejected|reasons?|why(?: not)?|because)\W*:",
-    re.IGNORECASE,
-)
 _TAKEN_UP = (
     *("id", "timestamp", "title", "decision", "rationale", "status"),
     *("alternatives", "options_considered", "selected_option"),
@@ -130,14 +123,11 @@ def decision_of(entry: Mapping[str, Any], place: tuple[int, int]) -> WrittenDeci
 
 def _alternatives(value: object) -> Iterable[str]:
     """Rejected alternatives, each "option: why not"; what is said for or against an option is none."""
-    for option in _trees(value, "option"):
-        words, outcome = plain(_text(option.get("option"))), plain(_text(option.get("outcome")))
-        if not words.strip("-_ ") or any(map(_CHOSEN.match, (words, outcome))) or _OF_AN_OPTION.match(words):
-            continue
-        if not _JUDGED.match(outcome):
-            yield f"{words}: {outcome}"
-        else:
-            yield from (one.as_alternative() for one in options_of([Line(1, words)]) if not one.verdict)
+    for tree in _trees(value, "option"):
+        words, outcome = plain(_text(tree.get("option"))), plain(_text(tree.get("outcome")))
+        option = Option("", words, [outcome] * (" " in outcome))
+        if words.strip("-_ ") and not option.verdict and not is_note(words):
+            yield option.as_alternative()
 
 
 def _trees(value: object, key: str) -> list[Mapping[str, Any]]:

@@ -6,9 +6,7 @@ metadata tells. A folder of skeletons gives no note. How the run ended is its `a
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +20,7 @@ from ralf.transcripts.notes import Notes, note, session_of
 from ralf_integrations.blackbox5.runs import decisions, markdown, parts as documents, records, registry
 from ralf_integrations.blackbox5.runs.decisions import WrittenDecision, decision_tree, lines_within
 from ralf_integrations.blackbox5.runs.folder import RunFolder, is_brought, is_run, task_id, time_of
-from ralf_integrations.blackbox5.runs.parts import Part, field_of
+from ralf_integrations.blackbox5.runs.parts import field_of
 from ralf_integrations.blackbox5.runs.records import outcome_of
 
 FORMAT = "run folder"
@@ -64,37 +62,44 @@ class _Reading:
         self.place = session if (root / session).exists() else str(folder.path)  # where its documents lie
         self.recorded = records.read(folder)
         self.problems = dict(self.recorded.problems)
-        self.skipped: Counter[str] = Counter()
-        self.texts: dict[str, str] = {}  # of the documents in which something was written
-        self.parts: list[Part] = []
-        for name in folder.documents:
-            if (text := self._text(name)) is not None:
-                made = documents.parts_of(name, text)
-                self.parts += made
-                if any(part.is_written for part in made):
-                    self.texts[name] = text
-                else:
-                    self.skipped["empty document"] += 1
+        self.texts = {name: text for name in folder.documents if (text := self._text(name)) is not None}
+        made = {name: documents.parts_of(name, text) for name, text in self.texts.items()}
+        self.parts = [part for parts in made.values() for part in parts]
+        self.written = [name for name, parts in made.items() if any(part.is_written for part in parts)]
         self.registered = self._registry()
-        self.output, self.promise = self._outputs()
+        said = [outside(clean(text)).strip() for text in filter(None, map(self._text, folder.outputs))]
+        self.output = said[-1][-_OUTPUT_KEPT:] if said else ""
+        results = [part.text for part in self.parts if part.document.upper() in ("RESULTS.MD", "SUMMARY.MD")]
+        promises = filter(None, map(promised, (*reversed(said), *results)))
+        stated = (self._field(name, "status") for name in ("RESULTS.md", "SUMMARY.md", "THOUGHTS.md"))
+        self.outcome = next(promises, "") or self.recorded.outcome or next(filter(None, map(outcome_of, stated)), "")
+        """The promise that was made last counts most, then what the loop noted, then what the documents say."""
+        told = (self._field(name, "started", "date", "timestamp") for name in folder.documents)
+        self.started = self.recorded.started or next(filter(None, map(time_of, told)), "") or folder.started
+        texts = (
+            documents.summary_of(self.parts),
+            self.recorded.summary,
+            *(documents.first_words(prose) or prose for prose in self.recorded.notes[:1]),
+            documents.last_words(self.output),
+            *self.recorded.told.get("blockers", [])[:1],
+        )
+        self.said = next((_in_short(text) for text in texts if text.strip()), "")
 
     def notes(self, origin: str) -> Notes:
         found = [*self._of_documents(), *self._of_registry(), *self._of_records(), *self._of_output()]
-        attempt = Attempt(self.session, None, self._outcome, self.recorded.ended or self._started, self._said)
+        empty = len(self.texts) - len(self.written)
         made = Notes(
             self.folder.path,
             self.session,
             [*found, self._state()] if found else [],
             format=FORMAT,
             origin=origin,
-            skipped=self.skipped,
-            attempt=attempt,
+            skipped={"empty document": empty} if empty else {},
+            attempt=Attempt(self.session, None, self.outcome, self.recorded.ended or self.started, self.said),
         )
         made.agent_type = self.recorded.agent or self.folder.agent
         made.problems = {f"{self.place}/{name}": what for name, what in self.problems.items()}
         return made
-
-    # ---- what it reads ----
 
     def _text(self, name: str) -> str | None:
         try:
@@ -103,6 +108,9 @@ class _Reading:
             self.problems[name] = (error.strerror or str(error)).lower()
             return None
 
+    def _field(self, document: str, *names: str) -> str:
+        return field_of(self.parts, document, *names)
+
     def _registry(self) -> registry.Registry:
         text = self._text(REGISTRY) if REGISTRY in self.folder.files else None
         try:
@@ -110,53 +118,11 @@ class _Reading:
         except BadYaml as error:
             self.problems[REGISTRY] = error.what
             return registry.Registry({})
-        if found.broken:
-            self.problems[REGISTRY] = f"line {found.broken[-1][0]}: {found.broken[-1][2]}"
-            lines = (text or "").split("\n")
-            for first, last, _ in found.broken:
-                self.recorded.unread.append((REGISTRY, first, "\n".join(lines[first - 1 : last])))
+        lines = (text or "").split("\n")
+        for first, last, what in found.broken:
+            self.problems[REGISTRY] = f"line {first}: {what}"
+            self.recorded.unread.append((REGISTRY, first, "\n".join(lines[first - 1 : last])))
         return found
-
-    def _outputs(self) -> tuple[str, str]:
-        """The end of what the client printed, without what ralf itself, or the loop, had handed it; and the promise in
-        it, else in the results.
-        """
-        given = [text.strip() for name in self.folder.given if self.folder.outputs and (text := self._text(name))]
-        said = promise = ""
-        for text in filter(None, map(self._text, self.folder.outputs)):
-            said = outside(clean(text))
-            for prompt in filter(None, given):
-                said = said.replace(clean(prompt), "")
-            said = said.strip()
-            promise = promised(said) or promise
-        results = [part.text for part in self.parts if part.document.upper() in ("RESULTS.MD", "SUMMARY.MD")]
-        return said[-_OUTPUT_KEPT:], promise or next(filter(None, map(promised, results)), "")
-
-    # ---- how it ended ----
-
-    @cached_property
-    def _outcome(self) -> str:
-        """The promise that was made last counts most, then what the loop noted, then what the documents say."""
-        told = (field_of(self.parts, name, "status") for name in ("RESULTS.md", "SUMMARY.md", "THOUGHTS.md"))
-        return self.promise or self.recorded.outcome or next(filter(None, map(outcome_of, told)), "")
-
-    @cached_property
-    def _started(self) -> str:
-        """When the run began; asked for each note, and looked for in all documents."""
-        told = (field_of(self.parts, name, "started", "date", "timestamp") for name in self.folder.documents)
-        return self.recorded.started or next(filter(None, map(time_of, told)), "") or self.folder.started
-
-    @cached_property
-    def _said(self) -> str:
-        """One line that says what came of it, in the run's own words."""
-        texts = (
-            documents.summary_of(self.parts),
-            self.recorded.summary,
-            *(documents.first_words(prose) or prose for prose in self.recorded.notes[:1]),
-            documents.last_words(self.output),
-            *self.recorded.told.get("blockers", [])[:1],
-        )
-        return next((trimmed(one_line(text), _SAID) for text in texts if text.strip()), "")
 
     # ---- notes ----
 
@@ -170,55 +136,52 @@ class _Reading:
             "task": f"{task} {title}".strip(),
             "agent": recorded.agent or self.folder.agent,
             "status": recorded.status,
-            "ended as": self._outcome,
-            "started": self._started,
+            "ended as": self.outcome,
+            "started": self.started,
             "ended": recorded.ended,
         }
         lines = [
             *(f"- {name}: {value}" for name, value in told.items() if value),
             *(f"- {one}" for one in recorded.rest),
         ]
-        phase = (field_of(self.parts, name, "phase", "current phase") for name in self.folder.documents)
-        asked = {
-            "current_task": task,
-            "task_title": title,
-            "current_phase": recorded.phase or next(filter(None, phase), ""),
-        }
+        phases = (self._field(name, "phase", "current phase") for name in self.folder.documents)
+        phase = recorded.phase or next(filter(None, phases), "")
+        asked = {"current_task": task, "task_title": title, "current_phase": phase}
         work = {
             "next_steps": self._listed("next_steps", documents.NEXT),
             "blockers": self._listed("blockers", documents.BLOCKERS),
-            "findings": [trimmed(text, _SAID) for text in recorded.told.get("discoveries", [])[:_MOST_LISTED]],
-            "outcome": self._outcome,
-            "last_statement": self._said or trimmed(one_line(documents.last_thought(self.parts)), _SAID),
-            "work_status": "completed" if self._outcome == "COMPLETE" else self._outcome.lower() or "in_progress",
+            "findings": [*map(_in_short, recorded.told.get("discoveries", [])[:_MOST_LISTED])],
+            "outcome": self.outcome,
+            "last_statement": self.said or _in_short(documents.last_thought(self.parts)),
+            "work_status": "completed" if self.outcome == "COMPLETE" else self.outcome.lower() or "in_progress",
             **{name: value for name, value in asked.items() if value},
         }
-        inner = (f"{self.session}/", f"{self.folder.name}/")
-        facts = {
-            "paths": [
-                {"path": path, "did": [did]}
-                for path, did in dict.fromkeys((*recorded.paths, *documents.files_of(self.parts)))
-                if not path.startswith(inner[0]) and inner[1] not in path and path not in self.folder.files
-            ],
-            "commits": [{"commit": commit, "message": message} for commit, message in recorded.commits],
-        }
+        changed = dict.fromkeys((*recorded.paths, *documents.files_of(self.parts)))
+        own = (f"{self.session}/", f"/{self.folder.name}/")
+        paths = [
+            {"path": path, "did": [did]}
+            for path, did in changed
+            if path not in self.folder.files and not any(place in f"/{path}" for place in own)
+        ]
+        commits = [{"commit": commit, "message": message} for commit, message in recorded.commits]
         return self._note(
             "# The run\n\n" + "\n".join(lines),
             when=recorded.ended,
-            title=": ".join(filter(None, (self.folder.name, title or self._said or self._outcome))),
+            title=": ".join(filter(None, (self.folder.name, title or self.said or self.outcome))),
             work=work,
-            facts={key: value for key, value in facts.items() if value},
+            facts={key: value for key, value in {"paths": paths, "commits": commits}.items() if value},
         )
 
     def _listed(self, what: str, heading: str) -> list[str]:
         told = self.recorded.told.get(what) or documents.items_of(self.parts, heading)
-        return [trimmed(one_line(text), _SAID) for text in told[:_MOST_LISTED]]
+        return [*map(_in_short, told[:_MOST_LISTED])]
 
     def _of_documents(self) -> Iterator[Event]:
-        found = {name: decisions.decisions_in(text) for name, text in self.texts.items() if "DECISION" in name.upper()}
+        texts = {name: self.texts[name] for name in self.written}
+        found = {name: decisions.decisions_in(text) for name, text in texts.items() if "DECISION" in name.upper()}
         if not any(found.values()) and not self.registered.decisions:  # then other documents may tell them
-            found = {name: decisions.decisions_in(text, mixed=True) for name, text in self.texts.items()}
-        for name, text in self.texts.items():
+            found = {name: decisions.decisions_in(text, mixed=True) for name, text in texts.items()}
+        for name, text in texts.items():
             made, lines = found.get(name, []), text.split("\n")
             events = [self._decision(name, "\n".join(lines[one.first_line - 1 : one.last_line]), one) for one in made]
             taken = lines_within(made)
@@ -265,8 +228,12 @@ class _Reading:
 
     def _note(self, text: str, name: str = "", line: int = 1, *, when: str = "", **fields: Any) -> Event:
         place = {"path": f"{self.place}/{name}", "line": line} if name else {"path": self.place}
-        return note(text, timestamp=when or self._started, **place, **fields)
+        return note(text, timestamp=when or self.started, **place, **fields)
 
 
 def _is_said(text: str) -> bool:
     return markdown.says_something(markdown.lines_of(text))
+
+
+def _in_short(text: str) -> str:
+    return trimmed(one_line(text), _SAID)
