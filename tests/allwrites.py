@@ -21,7 +21,7 @@ from ralf.project import Project
 from ralf.route import archive
 from ralf.route.taking_back import revert
 from ralf_integrations import inbox
-from ralf_integrations.blackbox5 import context_budget, installing, loop
+from ralf_integrations.blackbox5 import context_budget, installing
 from ralf_integrations.client import CLIENTS
 from ralf_integrations.clients import installation
 from ralf_integrations.hooks import error_log
@@ -64,7 +64,6 @@ def _calls(rig: hookkit.Rig, project: Project, session: Path, turn: int) -> Iter
     yield lambda: ralf.get_context(ROUTE, root=root, query="gauge")
     yield lambda: _orchestrate(root)
     yield lambda: error_log.add(project, "here", ValueError("something"))
-    yield lambda: loop.mark_begun(project, root / "runs" / "run-1", ROUTE)
     yield lambda: context_budget.write_state(root / "runs" / "run-1" / "context.json", {"max_tokens": 9}, {})
     yield lambda: local_config.set_local(project, "summarizer", "claude")
     for part in (installation.of_agents_md(project), *_client(project), installing.script_part(project)):

@@ -32,7 +32,7 @@ _QUEUES = (
     "agents/communications/queue.yaml",
 )
 _PLACES = (".autonomous/runs", "runs", "runs/{agent}", ".autonomous/agents/{agent}/runs")
-_MOST_SIBLINGS = 20  # newest folders that are looked at
+_MOST_SIBLINGS = 50  # newest folders that are looked at
 
 
 def read(path: Path, head: Head | None, *, root: Path, logged: bool) -> Transcript | None:
@@ -91,12 +91,12 @@ def current_folder(root: Path) -> Path | None:
     return None
 
 
-def earlier_folders(project: Project, route: str) -> Sequence[Path]:
-    """The folders of earlier runs of a route that may hold what it does not have, the oldest first: of the twenty
-    newest beside ours those of its task of which it has no record, and those of its last runs that it knows no end of.
+def earlier_folders(project: Project, route: str, ours: RunFolder | None = None) -> Sequence[Path]:
+    """The folders of earlier runs of a route that may hold what it does not have, the oldest first: of the newest
+    beside ours those of its task of which it has no record, and those of its last runs that it knows no end of.
     Not ours itself, and none that began elsewhere and came with git.
     """
-    ours = run_of(project.root) if environment.in_a_run() else None
+    ours = ours or (run_of(project.root) if environment.in_a_run() else None)
     if ours is None:
         return ()
     from ralf.route import offsets
@@ -106,18 +106,18 @@ def earlier_folders(project: Project, route: str) -> Sequence[Path]:
 
     found: list[RunFolder] = []
     with suppress(OSError):
-        with os.scandir(ours.path.parent) as entries:
+        with os.scandir(ours.path.absolute().parent) as entries:
             names = [one.name for one in entries if one.is_dir(follow_symlinks=False) and NAME.match(one.name)]
-        beside = (RunFolder(ours.path.parent / name) for name in names if name != ours.name)
+        beside = (RunFolder(ours.path.absolute().parent / name) for name in names if name != ours.name)
         for folder in sorted(beside, key=lambda run: (run.started, run.name), reverse=True)[:_MOST_SIBLINGS]:
             [(known, _)] = offsets.known_runs(project, route, [{"run": session_of(folder.path, project.root)}])
             if not known and task_of_run(folder).casefold() == route.casefold() and not is_brought(folder):
                 found.insert(0, folder)
-        state = load_state(project, route)
-        for run in state.context.active_work.last_runs if state is not None else ():
-            path = project.root / run.run
-            if not run.outcome and ".." not in path.parts and is_run(path):
-                found.append(RunFolder(path))
+    state = load_state(project, route)
+    for run in state.context.active_work.last_runs if state is not None else ():
+        path = project.root / run.run
+        if not run.outcome and ".." not in path.parts and is_run(path):
+            found.append(RunFolder(path))
     made = {folder.path.resolve(): folder.path for folder in found}
     made.pop(ours.path.resolve(), None)
     return list(made.values())

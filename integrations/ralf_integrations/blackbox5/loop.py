@@ -11,97 +11,36 @@ also where something went wrong, which is said on stderr: a loop goes on. 1 for 
 from __future__ import annotations
 
 import argparse
-import hashlib
-import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import ralf
 from ralf import config, environment as clients, routing
 from ralf.checkpointing.flow import CheckpointReport
 from ralf.errors import Claimed, RalfError, RouteNotFound, StaleLease
 from ralf.project import Project
-from ralf.route import offsets
-from ralf.routing import DEFAULT
-from ralf.storage import durable, files
-from ralf.storage.files import content_of, without_waiting
+from ralf.storage.files import without_waiting
 from ralf.tasks import claims, origin, store
 from ralf.tasks.model import TaskState
-from ralf.text import cleaning
 from ralf.text.cleaning import clean, fenced, outside, shown, trimmed
 from ralf.text.sentences import promised
 from ralf.transcripts.notes import session_of
 from ralf_integrations import environment
+from ralf_integrations.blackbox5 import client
 from ralf_integrations.blackbox5.checkpointing import Checkpointing, say, track, typed
-from ralf_integrations.blackbox5.client import run_of, task_of_run
-from ralf_integrations.blackbox5.runs import parts, runfolder
-from ralf_integrations.blackbox5.runs.folder import RunFolder, is_brought, is_run
+from ralf_integrations.blackbox5.runs import markdown, runfolder
+from ralf_integrations.blackbox5.runs.folder import RunFolder
 from ralf_integrations.hooks import handover, previous_sessions, session_registry
 
-MOST = 50
-"""Earlier runs beside this one that are looked at, the newest: what is older is history, for `ralf import`."""
-
-_MOST_FILES = 400  # files of a folder that are looked at
 _END = 1 << 20  # bytes of an output in which its promise is looked for
 _OBJECTIVE = 1_200  # characters of a task's objective that a run is handed
 _DONE, _FAILED = ("COMPLETE", "COMPLETED", "SUCCESS"), ("FAILED",)
-
-
-# ---- state of runs between processes: a cache ----
-
-
-def mark_begun(project: Project, folder: Path, route: str) -> None:
-    """A run begins: its route, and its loop, by the leader of our process group. Said twice, the first one counts."""
-    if "process" not in _read_state(project, folder):
-        loop = os.getpgrp()
-        _update_state(project, folder, route=route, process=loop, born=origin.born(loop), machine=origin.machine())
-
-
-def is_alive(project: Project, folder: Path) -> bool:
-    """Whether a run may go on: another loop than ours began it, and still runs. One loop has one run at a time."""
-    known = _read_state(project, folder)
-    process, born, machine = known.get("process"), known.get("born"), known.get("machine")
-    if not isinstance(process, int) or not isinstance(born, int) or not isinstance(machine, str):
-        return False
-    return process != os.getpgrp() and bool(origin.is_running(process, born, machine))
-
-
-def _files_of(folder: Path) -> str:
-    """A hash of the names, sizes and times of a folder's files."""
-    found = []
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            stat = entry.stat(follow_symlinks=False)
-            found.append((entry.name, stat.st_size, stat.st_mtime_ns))
-    return hashlib.sha256(repr(sorted(found)[:_MOST_FILES]).encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
-def _state_path(project: Project, folder: Path) -> Path:
-    name = hashlib.sha256(os.path.realpath(folder).encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return project.cache / "runs" / f"{name}.json"
-
-
-def _read_state(project: Project, folder: Path) -> dict[str, Any]:
-    with suppress(OSError, ValueError, RecursionError):
-        tree = json.loads(content_of(_state_path(project, folder)))
-        return tree if isinstance(tree, dict) else {}
-    return {}
-
-
-def _update_state(project: Project, folder: Path, **values: Any) -> None:
-    with suppress(OSError, RalfError):
-        project.prepare()
-        path = _state_path(project, folder)
-        files.make(path.parent)
-        durable.write(path, json.dumps({"run": str(folder), **_read_state(project, folder), **values}).encode())
-
 
 # ---- the task that a run holds, as any agent does ----
 
@@ -160,36 +99,39 @@ def _close(project: Project, run: Path, task: str, promise: str, words: str) -> 
 def _described(state: TaskState) -> str:
     """A task's title and objective, as a run is handed them."""
     task = state.task
-    found = re.search(r"(?ims)^#+ +objectives?\b[^\n]*\n(.*?)(?=^#|^---|\Z)", task.text)
-    objective = trimmed((found[1] if found else task.text.partition("\n#")[0]).strip(), _OBJECTIVE)
-    return f"Task {task.id}: {task.title}\n{f'{chr(10)}{objective}{chr(10)}' if objective else ''}"
+    sections = markdown.sections_of(markdown.lines_of(task.text))
+    own = next((one.own for one in sections if re.match(r"(?i)objectives?\b", one.heading)), None)
+    text = markdown.text_of(own) if own is not None else task.text.partition("\n#")[0].strip()
+    return "\n\n".join(filter(None, (f"Task {task.id}: {task.title}", trimmed(text, _OBJECTIVE), "")))
 
 
 # ---- commands ----
 
 
 def start(project: Project, run_dir: Path | None, route: str) -> str:
-    """Take in what earlier runs left, and what is handed to this one: its task, and what they came to, within the usual
-    budget.
+    """Take in what earlier runs of a route left, and what is handed to this one: its task, and what they came to,
+    within the usual budget.
     """
     task = _task(project, route)
-    held = ""
+    told = []
     if run_dir is not None:
-        mark_begun(project, run_dir, route)
-        held = _claim(project, run_dir, route) if task is not None else ""
+        if task is not None and (held := _claim(project, run_dir, route)):
+            told.append(handover.words(held))
         previous_sessions.catch_up(project, route, clients.session())
-        for folder in _earlier(project, run_dir):
-            _take(project, folder, _route_of(project, folder))
-    parts_ = [handover.words(held)] if held else []
+        state = _task(project, route)
+        holder = state.claim.by if state is not None and state.claim is not None else ""
+        for folder in client.earlier_folders(project, route, RunFolder(run_dir)):
+            if session_of(folder, project.root) != holder:  # another loop's: it is under way
+                _take(project, folder, route)
     if task is not None:
-        parts_.append(fenced(shown(_described(task)), short=True))
-    parts_.append(_context(project, route))
+        told.append(fenced(shown(_described(task)), short=True))
+    told.append(_context(project, route))
     if run_dir is not None and run_dir.is_dir():
         try:  # so that it counts even where it is killed before it says a word
             ralf.checkpoint(route, run_dir, root=project.root, reason="run-begun")
         except (RalfError, OSError) as error:
             say(f"{run_dir}: is not counted yet: {error}")
-    return "\n".join(parts_)
+    return "\n".join(told)
 
 
 def _context(project: Project, route: str) -> str:
@@ -207,61 +149,17 @@ def _context(project: Project, route: str) -> str:
 
 def end(project: Project, run_dir: Path | None, route: str, output: Path | None) -> None:
     """Take in a run that ends. Raises as `ralf.checkpoint`."""
-    if run_dir is None:
-        return
-    report = _take(project, run_dir, route, output=output)
-    if report is not None:
+    report = _take(project, run_dir, route, output=output) if run_dir is not None else None
+    if run_dir is not None and report is not None:
         track(run_dir, report)
         outcome = report.run.outcome if report.run is not None else ""
         summary = report.checkpoints[-1].summary_ref.partition(": ")[2] if report.checkpoints else ""
         if told := _close(project, run_dir, route, outcome, summary):
             say(told)
-    _update_state(project, run_dir, process=0, born=0)
-
-
-def _earlier(project: Project, run_dir: Path) -> Iterator[Path]:
-    """The runs beside this one that are over and have something untaken, the oldest first."""
-    here = run_dir.resolve()
-    found: list[tuple[float, Path]] = []
-    with suppress(OSError):
-        beside = (one for one in here.parent.iterdir() if one != here and one.is_dir() and not one.is_symlink())
-        found += ((one.stat().st_mtime, one) for one in beside)
-    for _, folder in sorted(sorted(found, reverse=True)[:MOST]):
-        taken = _read_state(project, folder).get("taken")
-        if not is_run(folder) or taken == _files_of(folder) or is_alive(project, folder):
-            continue
-        if is_brought(RunFolder(folder)) and not _began_as(project, folder):
-            say(f"{folder}: came with git, and is left out; to take such runs in: ralf import run-folders")
-            continue
-        yield folder
-
-
-def _began_as(project: Project, folder: Path) -> str:
-    """The route that a run had when it began, else the one that counts it already, "" for none: what is remembered may
-    be lost.
-    """
-    route = _read_state(project, folder).get("route", "")
-    if isinstance(route, str) and cleaning.is_valid(route):
-        return route
-    run = {"run": session_of(folder, project.root)}
-    routes = routing.names_of(project)
-    return next((route for route in routes if offsets.known_runs(project, route, [run])[0][0]), "")
-
-
-def _route_of(project: Project, folder: Path) -> str:
-    """The route of an earlier run: the one with which it began, else that of the task that its folder or its documents
-    name, as `ralf import` has it.
-    """
-    run = RunFolder(folder)
-    with suppress(RalfError, OSError):
-        known = _began_as(project, folder) or task_of_run(run) or parts.task_in_documents(run)
-        return known if cleaning.is_valid(known) else cleaning.slug(known or DEFAULT)
-    return DEFAULT
 
 
 def _take(project: Project, folder: Path, route: str, *, output: Path | None = None) -> CheckpointReport | None:
     """Take a run's folder into its route; what goes wrong with one of them is said, and None."""
-    seen = _files_of(folder)
     try:
         logged = session_registry.worked_in(project, route, session_of(folder, project.root))
         source = runfolder.reader(folder, project.root, logged=logged)
@@ -271,7 +169,6 @@ def _take(project: Project, folder: Path, route: str, *, output: Path | None = N
     except (RalfError, OSError) as error:
         say(f"{folder}: not taken in: {error}")
         return None
-    _update_state(project, folder, taken=seen)
     if made := ", ".join(entry.checkpoint_id for entry in report.checkpoints):
         say(f"{folder.name}: route {report.route}: checkpoint {made}")
     return report
@@ -315,7 +212,7 @@ def _run(given: argparse.Namespace) -> None:
     if not (given.root or project.folder.parent.exists()):
         say(f"{project.root}: is no project; for one: python -m ralf_cli init --client ralf")
         return
-    own = run_of(project.root) if given.run_dir is None else None
+    own = client.run_of(project.root) if given.run_dir is None else None
     run_dir = own.path if own is not None else given.run_dir
     checkpoints = Checkpointing(run_dir, given.route or "", root=project.root)
     if given.command == "checkpoint":
