@@ -95,5 +95,5 @@ def test_a_class_of_either_shape_gets_a_method_that_notes_checkpoints_with_its_o
     assert not tracker.record_checkpoint("cp-001")
     setattr(tracker, held, dict(TRACKED))
     assert tracker.record_checkpoint("cp-001", "TASK-001")
-    assert record_checkpoint(run / "tracking.json", "cp-002", route="TASK-001")
+    assert record_checkpoint(run, "cp-002", route="TASK-001")
     assert told(json.loads((run / "tracking.json").read_text())) == [("cp-001", "TASK-001"), ("cp-002", "TASK-001")]

@@ -15,7 +15,7 @@ from ralf.environment import session as current_session
 from ralf.errors import RalfError, TranscriptNotFound
 from ralf.project import Project
 from ralf.route import offsets
-from ralf.text.cleaning import clean, one_line, without_middle
+from ralf.text.cleaning import clean, one_line
 from ralf.transcripts.reader import log_of_session, newest_logs, open_transcript
 from ralf_integrations import environment
 from ralf_integrations.blackbox5 import client
@@ -34,8 +34,7 @@ _FALLEN = 10.0  # points below the highest figure seen since, at which one that 
 
 def say(line: str) -> None:
     """Say something to whoever looks at stderr."""
-    with suppress(OSError):
-        print(f"context-checkpoint: {_bounded(line)}", file=sys.stderr)
+    print(f"context-checkpoint: {one_line(clean(line))}", file=sys.stderr)
 
 
 def put(text: str) -> None:
@@ -48,16 +47,10 @@ def put(text: str) -> None:
 
 def complain(error: RalfError | OSError, root: str | os.PathLike[str] | None = None) -> int:
     """Say what is wrong and what to type next. The exit status: 2 for a refused name, 3 for what is missing, else 1."""
-    with suppress(OSError):
-        print(f"Error: {_bounded(str(error))}", file=sys.stderr)
-        if isinstance(error, RalfError) and error.hint:
-            print(f"hint: {_bounded(typed(error.hint, root))}", file=sys.stderr)
+    print(f"Error: {one_line(clean(str(error)))}", file=sys.stderr)
+    if isinstance(error, RalfError) and error.hint:
+        print(f"hint: {one_line(clean(typed(error.hint, root)))}", file=sys.stderr)
     return error.exit_status if isinstance(error, RalfError) and error.exit_status in (2, 3) else 1
-
-
-def _bounded(text: str) -> str:
-    """A message as one line without control characters, its middle cut where it is long."""
-    return without_middle(one_line(clean(text)), 750, 250)[0]
 
 
 def typed(text: str, root: str | os.PathLike[str] | None = None) -> str:
@@ -101,15 +94,18 @@ class Checkpointing:
             return False
         if percent < self.threshold or percent <= self.crossed - _FALLEN:
             self.crossed = 0.0
-        is_new = percent >= self.threshold and not self.crossed
+        if percent < self.threshold:
+            return False
+        is_new = not self.crossed
         try:
-            is_new = is_new and self._is_wanted(self.project())
+            if is_new and not self._is_wanted(self.project()):
+                return False
             if is_new:
                 self.make("pressure")
         except (RalfError, OSError) as error:
             say(f"no checkpoint: {error}")
             return False
-        self.crossed = max(self.crossed, percent) if is_new or self.crossed else 0.0
+        self.crossed = max(self.crossed, percent)
         return is_new
 
     def make(self, reason: str = "manual") -> CheckpointReport:

@@ -15,8 +15,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import math
-import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -25,10 +23,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ralf.errors import RalfError
+from ralf.errors import RalfError, UsageError
 from ralf.storage import durable, files
 from ralf.storage.files import content_of, touch
-from ralf_integrations.blackbox5.checkpointing import Checkpointing, complain, say, usage
+from ralf_integrations.blackbox5.checkpointing import Checkpointing, complain, put, say, usage
 
 __all__ = ["BudgetState", "ContextBudget", "ThresholdAction", "attach", "main"]
 
@@ -79,15 +77,16 @@ def read_state(path: Path) -> Reading:
     except FileNotFoundError:
         return Reading()
     except RecursionError:
-        raise ValueError("nested too deeply") from None
+        tree = None
     if not isinstance(tree, dict):
         raise ValueError("is no JSON object")  # noqa: TRY004  # what it holds, not what we were given
     config, current = _mapping(tree.get("config")), _mapping(tree.get("current")) or _mapping(tree.get("usage"))
-    places = (config.get("thresholds"), tree.get("thresholds"), tree)
-    named = next(filter(None, ({k: v for k, v in _mapping(one).items() if k in THRESHOLDS} for one in places)), {})
+    places = (_mapping(config.get("thresholds")), _mapping(tree.get("thresholds")), tree)
+    named = next((one for one in places if one.keys() & THRESHOLDS.keys()), {})
     window = next(filter(None, (_count(one.get("max_tokens")) for one in (config, tree, current))), None)
     size = window or MAX_TOKENS
-    percents = {key: 100 * value / size if value > 100 else value for key, value in named.items() if _is_number(value)}
+    values = {name: value for name in THRESHOLDS if (value := named.get(name)) is not None and _is_number(value)}
+    percents = {name: 100 * value / size if value > 100 else value for name, value in values.items()}
     tokens = _count(current.get("current_tokens"))
     doubt = _doubt(tokens, size, current, percents) if tokens is not None else ""
     return Reading(window, percents, None if doubt else tokens, doubt, tree)
@@ -123,10 +122,11 @@ def write_state(path: Path, config: Mapping[str, Any], current: Mapping[str, Any
 
 
 def _doubt(tokens: int, size: int, current: Mapping[str, Any], thresholds: Mapping[str, float]) -> str:
-    percent, said = 100 * tokens / size, current.get("percentage")
-    if isinstance(said, int | float) and not (_is_number(said) and abs(percent - said) <= _ROUNDED):
+    percent = 100 * tokens / size
+    said: Any = current.get("percentage")
+    if _is_number(said) and abs(percent - said) > _ROUNDED:
         return f"{tokens:,} of {size:,} tokens are {percent:.2f} %, not {said}"
-    passed = [name for name in THRESHOLDS if thresholds.get(name, math.inf) <= percent]
+    passed = [name for name, value in thresholds.items() if value <= percent]
     reached, told = passed[-1] if passed else None, current.get("threshold_triggered")
     if "threshold_triggered" in current and told != reached:
         return f"at {percent:.2f} % the threshold {reached} is passed, not {told}"
@@ -137,12 +137,12 @@ def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST
 
 
-def _count(value: object) -> int | None:
-    return int(value) if isinstance(value, int | float) and _is_number(value) and value >= 0 else None
+def _count(value: Any) -> int | None:
+    return int(value) if _is_number(value) and value >= 0 else None
 
 
 # ---- the class ----
@@ -278,45 +278,35 @@ class ContextBudget:
 
 
 def attach(budget: Any, checkpoints: Checkpointing | None = None) -> Callable[[], None]:
-    """Make checkpoints from a budget of the other tool's own class, by the callbacks of its `actions`.
+    """Make checkpoints from a budget of the other tool's own class, by the callbacks of its `actions`: a callback that
+    is there already is called first, as before. Only the highest passed threshold is acted on there, so each one is
+    attached to: one below the mark tells that it can be crossed again. Returns what detaches it again.
 
-    budget       has `actions`, by threshold, each with a `callback` (None, or what is called first, as before);
-                 `thresholds`, `max_tokens`, `run_dir` and `state_file`, as its class has them
     checkpoints  makes them; None: of this project, and the run's folder
-
-    Only the highest passed threshold is acted on there, so each one is attached to: from the mark on a checkpoint is
-    made, once per crossing, and one below the mark tells that it can be crossed again. Returns what detaches it again.
     """
-    made = checkpoints or Checkpointing(run_dir=getattr(budget, "run_dir", None))
-    size = getattr(budget, "max_tokens", MAX_TOKENS)
-    before: dict[str, Any] = {}
+    made = checkpoints or Checkpointing(run_dir=budget.run_dir)
+    before = {name: action.callback for name, action in budget.actions.items()}
 
-    def attached(first: Callable[..., object] | None, least: float) -> Callable[..., object]:
+    def attached(name: str) -> Callable[..., object]:
         def act(*args: object, **more: object) -> object:
+            first = before[name]
             result = first(*args, **more) if first is not None else None
-            tokens = 0
-            with suppress(OSError, ValueError, TypeError, AttributeError):
-                tokens = read_state(Path(budget.run_dir) / budget.state_file).tokens or 0
-            made.see(max(100 * tokens / size, least))
+            made.see(budget.thresholds.get(name, THRESHOLDS.get(name, 0)))
             return result
 
         return act
-
-    for name, value in dict(getattr(budget, "thresholds", THRESHOLDS)).items():
-        if (action := budget.actions.get(name)) is not None:
-            before[name] = action.callback
-            action.callback = attached(action.callback, value if value <= 100 else 100 * value / size)
 
     def detach() -> None:
         for name, callback in before.items():
             budget.actions[name].callback = callback
 
+    for name, action in budget.actions.items():
+        action.callback = attached(name)
     return detach
 
 
 # ---- the command ----
 
-_MISSING = 1
 _STATUS = {"critical": (3, 3), "hard_limit": (2, 4)}  # as the tool has it, and strictly
 _NEEDED = {"check": "tokens", "recommend": "tokens", "subagent-context": "task"}
 
@@ -325,23 +315,13 @@ def main(args: Sequence[str] | None = None) -> int:
     """Run the command; its exit status. SystemExit (2) where it is called wrongly."""
     given = _parser().parse_args(args)
     needed = _NEEDED.get(given.command)
-    if needed is not None and getattr(given, needed) is None:
-        return _fail(f"--{needed} required for {given.command} command")
     try:
-        return _run(given)
-    except RalfError as error:
-        complain(error, given.root)
-        return _MISSING
-    except BrokenPipeError:  # whoever reads has enough
-        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # closed by the end
-        return 0
-    except OSError as error:
-        return _fail(f"{error.filename or given.run_dir}: {error.strerror or error}")
-
-
-def _fail(what: str) -> int:
-    print(f"Error: {what}", file=sys.stderr)
-    return _MISSING
+        if needed is not None and getattr(given, needed) is None:
+            raise UsageError(given.command, f"--{needed} required", f"{given.command} --{needed} …")
+        return _status((given.run_dir or Path()) / NAME) if given.command == "status" else _run(given)
+    except (RalfError, OSError, ValueError) as error:
+        complain(error if isinstance(error, RalfError | OSError) else UsageError(given.run_dir, str(error)), given.root)
+        return 1
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -355,7 +335,7 @@ def _parser() -> argparse.ArgumentParser:
     add("command", choices=("init", "check", "recommend", "subagent-context", "status"))
     add("--run-dir", type=Path, help="the run's folder, which holds the state file")
     add("--tokens", type=_count_of, metavar="N", help="tokens in the window; auto: as the client tells")
-    add("--max-tokens", type=_window, metavar="N", help=f"tokens of the window (default {MAX_TOKENS})")
+    add("--max-tokens", type=int, metavar="N", help=f"tokens of the window (default {MAX_TOKENS})")
     for name, percent in THRESHOLDS.items():
         option = "--hard-limit" if name == "hard_limit" else f"--{name}-threshold"
         add(option, dest=name, type=int, default=percent, metavar="N", help=f"percent of it (default {percent})")
@@ -377,15 +357,7 @@ def _count_of(text: str) -> int | str:
     return text if text == "auto" else int(text)
 
 
-def _window(text: str) -> int:
-    if (found := int(text)) < 1:
-        raise argparse.ArgumentTypeError(f"{text} tokens are no window")
-    return found
-
-
 def _run(given: argparse.Namespace) -> int:
-    if given.command == "status":
-        return _status((given.run_dir or Path()) / NAME)
     checkpoints = Checkpointing(
         given.run_dir, given.route or "", given.transcript, given.root, given.checkpoint_threshold
     )
@@ -393,44 +365,40 @@ def _run(given: argparse.Namespace) -> int:
     if tokens == "auto":
         tokens, window = usage(checkpoints.project())
         window = window or (LARGE_WINDOW if tokens > MAX_TOKENS else None)
-    kept = ContextBudget(
-        given.max_tokens or window or MAX_TOKENS,
-        {name: getattr(given, name) for name in THRESHOLDS},
-        given.run_dir,
-        checkpoints=checkpoints if given.command == "check" else None,
-    )
+    size = given.max_tokens if given.max_tokens is not None else window or MAX_TOKENS
+    thresholds = {name: getattr(given, name) for name in THRESHOLDS}
+    is_check = given.command == "check"
+    kept = ContextBudget(size, thresholds, given.run_dir, checkpoints=checkpoints if is_check else None)
     if given.command == "subagent-context":
-        print(kept.create_subagent_context(given.task, given.progress))
+        put(kept.create_subagent_context(given.task, given.progress))
         return 0
     state = kept.check_usage(tokens if given.command != "init" else 0)
     if given.command == "init":
         where = f"; state file: {kept.run_dir / kept.state_file}" if kept.run_dir is not None else ""
-        print(f"Context budget initialized: {kept.max_tokens:,} tokens{where}")
+        lines = [f"Context budget initialized: {kept.max_tokens:,} tokens{where}"]
         for name, percent in kept.thresholds.items():
-            title = name.replace("_", " ").capitalize()
-            print(f"  {title}: {percent:g}% ({int(kept.max_tokens * percent / 100):,} tokens)")
+            counted = int(kept.max_tokens * percent / 100)
+            lines.append(f"  {name.replace('_', ' ').capitalize()}: {percent:g}% ({counted:,} tokens)")
+        put("\n".join(lines))
     elif given.command == "recommend":
-        print(kept.get_recommendation(state))
+        put(kept.get_recommendation(state))
     else:
         names = ("current_tokens", "max_tokens", "percentage", "threshold_triggered")
         shown = {key: getattr(state, key) for key in names}
         shown["subagent_recommended"] = kept.should_spawn_subagent(tokens)
         shown["subagent_already_spawned"] = kept.is_subagent_spawned()
-        print(json.dumps(shown, indent=2))
+        put(json.dumps(shown, indent=2))
         return _STATUS.get(state.threshold_triggered or "", (0, 0))[given.strict_exit]
     return 0
 
 
 def _status(path: Path) -> int:
-    try:
-        found = read_state(path)
-    except ValueError as error:
-        return _fail(f"{path}: holds no budget: {error}")
+    found = read_state(path)
     shown: dict[str, Any] = {name: getattr(found, name) for name in ("max_tokens", "thresholds", "doubt")}
     history = found.tree.get("history")
     shown["history"] = len(history) if isinstance(history, list) else 0
     shown |= {"tokens": "unknown" if found.tokens is None else found.tokens, "keys": list(found.tree)}
-    print(json.dumps(shown, indent=2))
+    put(json.dumps(shown, indent=2))
     return 0
 
 
