@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from bisect import bisect
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any
@@ -29,7 +29,7 @@ from ralf_integrations.blackbox5.runs import markdown
 from ralf_integrations.blackbox5.runs.fields import Field, fields_of, key_of
 from ralf_integrations.blackbox5.runs.folder import time_of
 from ralf_integrations.blackbox5.runs.markdown import ITEM, Line, Section, cells_of, plain
-from ralf_integrations.blackbox5.runs.options import chosen, options_of, rejected
+from ralf_integrations.blackbox5.runs.options import Option, chosen, options_of
 
 KEPT = ("context", "reversibility", "consequences")
 """Fields of a decision that are kept under their names."""
@@ -164,11 +164,13 @@ def decisions_in(text: str, *, mixed: bool = False) -> list[WrittenDecision]:
     """
     lines = markdown.lines_of(text)
     sections = markdown.sections_of(lines)
-    if found := _in_sections(sections, mixed=mixed) or _in_items(lines) or ([] if mixed else _in_tables(lines)):
+    if found := _in_sections(sections, mixed=mixed):
         return found
     undecided = {line.number for one in sections if (_title_of(one) or ("", ""))[0] for line in one.lines}
     left = [line for line in lines if line.number not in undecided]  # a list in one that is none lists its options
-    return _in_bullets(left, mixed=mixed)
+    listed = _in_items(left, mixed=mixed)
+    labelled = [one for one in listed if one.label]
+    return labelled or ([] if mixed else _in_tables(lines)) or listed
 
 
 def _speaks(heading: str) -> bool:
@@ -218,28 +220,38 @@ def _decides(section: Section) -> bool:
     return bool(keys & {"decision", "rationale"}) or any(key_of(heading) == "decision" for heading in below)
 
 
-def _in_items(lines: Sequence[Line]) -> list[WrittenDecision]:
-    """Items that begin with a label: `**D-009: Title**` anywhere, `- D-006: text` below what speaks of decisions."""
+def _in_items(lines: Sequence[Line], *, mixed: bool) -> list[WrittenDecision]:
+    """Items with a label: `**D-009: Title**` anywhere, `- D-006: text` below what speaks of decisions; and all other
+    items there; below the title, too, unless `mixed`.
+    """
     made = []
     end = 0
-    about = ""  # the heading, or the line in bold, that the items stand under
+    is_listed = in_bold = False  # below a heading, or a line in bold, that speaks of decisions
     for place, line in enumerate(lines):
-        if place < end:
+        if place < end or line.fence:
             continue
-        found = None if line.fence or line.level else _LABELLED_ITEM.match(line.text.strip())
-        if line.level or (not found and line.text.startswith("**")):
-            about = line.heading or line.text
-        if not found or not ((found["bold"] and not found["mark"]) or _speaks(about)):
-            continue
-        end = _end_of_item(lines, place, marked=bool(found["mark"]))
-        title = found["title"].rstrip().removesuffix("**") if found["bold"] else found["title"]
-        last = next(row.number for row in reversed(lines[place:end]) if row.text.strip())
-        made.append(_decision_of(title, found["label"], _outdented(lines[place + 1 : end]), (line.number, last)))
+        found, item = _LABELLED_ITEM.match(line.text.strip()), ITEM.match(line.text)
+        bold = _BOLD_LINE.match(line.text)
+        if line.level:
+            is_listed, in_bold = _speaks(line.heading) and not (mixed and line.level == 1), False
+        elif found and ((found["bold"] and not found["mark"]) or is_listed):
+            end = _end_of_item(lines, place, marked=bool(found["mark"]))
+            title = found["title"].rstrip().removesuffix("**") if found["bold"] else found["title"]
+            made.append(_of_item(title, found["label"], lines[place:end]))
+        elif bold and (in_bold or not is_listed):
+            is_listed = in_bold = _speaks(bold[1])
+        elif item and is_listed and not line.indent and not _is_metadata(item["text"]):
+            end = _end_of_item(lines, place, marked=True)
+            title, text = _halves(item["text"])
+            decision = _of_item(title, "", lines[place:end])
+            made.append(decision and replace(decision, rationale=decision.rationale or text))
     return list(filter(None, made))
 
 
-def _outdented(lines: Sequence[Line]) -> list[Line]:
-    return [line._replace(text=line.text.lstrip()) if ITEM.match(line.text) else line for line in lines]
+def _of_item(title: str, label: str, lines: Sequence[Line]) -> WrittenDecision | None:
+    last = next(line.number for line in reversed(lines) if line.text.strip())
+    below = [line._replace(text=line.text.lstrip()) if ITEM.match(line.text) else line for line in lines[1:]]
+    return _decision_of(title, label, below, (lines[0].number, last))
 
 
 def _end_of_item(lines: Sequence[Line], place: int, *, marked: bool) -> int:
@@ -300,26 +312,6 @@ def _of_row(row: Line, told: dict[str, str]) -> WrittenDecision | None:
     )
 
 
-def _in_bullets(lines: Sequence[Line], *, mixed: bool) -> list[WrittenDecision]:
-    """The items below headings, or bold lines, that speak of decisions; below the title, too, unless `mixed`."""
-    made = []
-    below = in_bold = False
-    for place, line in enumerate(lines):
-        if line.level:
-            below, in_bold = (line.level > 1 or not mixed) and _speaks(line.heading), False
-        elif not line.fence and (bold := _BOLD_LINE.match(line.text)) and (in_bold or not below):
-            below = in_bold = _speaks(bold[1])
-        found = None if line.fence or not below or line.indent else ITEM.match(line.text)
-        if found is None or _is_metadata(found["text"]):
-            continue
-        inner = list(takewhile(lambda other: other.fence or other.text[:1].isspace(), lines[place + 1 :]))
-        title, text = _halves(found["text"])
-        decision = _decision_of(title, "", _outdented(inner), (line.number, line.number + len(inner)))
-        if decision is not None:
-            made.append(replace(decision, rationale=decision.rationale or text))
-    return made
-
-
 def _halves(item: str) -> tuple[str, str]:
     """`**Choice** - reason` in two; a choice without one is whole, and so is `**Decision:** choice`."""
     named = re.match(r"\*\*([^*]+):\*\*\s*(\S.*)$", item)
@@ -332,9 +324,8 @@ def _halves(item: str) -> tuple[str, str]:
 def _is_metadata(item: str) -> bool:
     """Whether an item tells which run or task it is, or a field of something else."""
     found = re.match(r"\*\*([^*]+?)(?::\*\*|\*\*:)", item)
-    if found is None or key_of(found[1]) == "decision":
-        return False
-    return bool(key_of(found[1])) or not markdown.says_something([Line(1, item)], header=True)
+    key = key_of(found[1]) if found is not None else "decision"
+    return key != "decision" and bool(key or not markdown.says_something([Line(1, item)], header=True))
 
 
 # ---- one part as the decision that it tells ----
@@ -366,7 +357,7 @@ def _decision_of(title: str, label: str, lines: Sequence[Line], place: tuple[int
     first = {key: next((one.value for one in by_key[key] if one.value), "") for key in ("title", "status", "id")}
     said = next((field for field in (*by_key["decision"], *by_key["approach"]) if field.value), None)
     text = said.value if said is not None else ""
-    options = [option for field in by_key["options"] for option in options_of(field.lines)]
+    options = _options_in(fields)
     taken = chosen(options, text)
     lead_rest = markdown.text_of(lead)
     if taken is not None and (not text or taken.is_named(text)):
@@ -376,9 +367,7 @@ def _decision_of(title: str, label: str, lines: Sequence[Line], place: tuple[int
     rationale = "\n\n".join(field.value for field in by_key["rationale"] if field.value) or lead_rest
     if markdown.is_of_the_loop(plain(rationale)):
         return None
-    all_others = not any("option" in field.name.lower() for field in by_key["options"])
-    single = _single_alternatives(by_key["alternative"], by_key["why not"])
-    alternatives = (*rejected(options, taken, all_others=all_others), *single)
+    alternatives = tuple(one.as_alternative() for one in options if one is not taken and one.is_rejected(taken))
     others = [field for field in fields if field is not said and field.key not in _TAKEN_UP and field.value]
     filled = [value for value in (*(line.text for line in lead), *(field.value for field in fields)) if value.strip()]
     is_empty = bool(filled) and all(map(_is_placeholder, filled))
@@ -399,6 +388,18 @@ def _decision_of(title: str, label: str, lines: Sequence[Line], place: tuple[int
     )
 
 
+def _options_in(fields: Sequence[Field]) -> list[Option]:
+    """The options of all fields that list them, with what another field says of why one was rejected."""
+    made: list[Option] = []
+    for told in fields:
+        if told.key in ("options", "alternative"):
+            found = options_of(told.lines)
+            made += found if "option" in told.name.lower() else [replace(one, is_other=True) for one in found]
+        elif told.key == "why not" and made:
+            made[-1].notes += ["; ".join(plain(line.text) for line in told.lines if line.text.strip())]
+    return made
+
+
 def _first_said(lead: Sequence[Line]) -> tuple[str, str]:
     """The first paragraph or bullet of a text, and the rest of it."""
     lines = markdown.stripped([line for line in lead if not line.rule])
@@ -412,14 +413,6 @@ def _first_said(lead: Sequence[Line]) -> tuple[str, str]:
             break
         first.append(line.text)
     return "\n".join(map(str.rstrip, first)).strip(), markdown.text_of(lines[len(first) :])
-
-
-def _single_alternatives(fields: Sequence[Field], reasons: Sequence[Field]) -> Iterator[str]:
-    """`**Alternative Considered:** X` with `**Why Alternative Rejected:**`, in the order of both."""
-    why = [*("; ".join(plain(line.text) for line in one.lines if line.text.strip()) for one in reasons)]
-    for told, reason in zip(fields, [*why, *[""] * len(fields)], strict=False):
-        for option in options_of(told.lines):
-            yield replace(option, notes=[*option.notes, *[reason] * bool(reason)]).as_alternative()
 
 
 def _by_known_name(fields: dict[str, str]) -> dict[str, str]:

@@ -29,17 +29,26 @@ _HEAD = re.compile(r"\s[-\u2013—→]\s|:\s|\s\(")
 
 @dataclass(slots=True)
 class Option:
-    """One option: its name (`OPT-001`, `2`, `B`), its words, and what stands below it."""
+    """One option: its name (`OPT-001`, `2`, `B`), its words, what stands below it, and whether it is listed where the
+    chosen one is not.
+    """
 
     name: str
     text: str
     notes: list[str] = field(default_factory=list)
+    is_other: bool = False
 
     @property
     def verdict(self) -> bool | None:
         """True: chosen, False: rejected, None: the document does not say so beside it."""
         told = (_VERDICT.search(self.text), *map(_NOTED.match, self.notes))
         return next((found["yes"] is not None for found in told if found is not None), None)
+
+    def is_rejected(self, taken: Option | None) -> bool:
+        """Whether it is one of the alternatives: where nobody can tell the chosen one, only if it is called rejected,
+        or is listed where the chosen one is not.
+        """
+        return not self.verdict and (self.is_other or taken is not None or self.verdict is False)
 
     @property
     def head(self) -> str:
@@ -100,15 +109,6 @@ def chosen(options: Sequence[Option], selection: str) -> Option | None:
     named = [option for option in options if option.name and _names(option.name, said)]
     heads = [option for option in options if option.verdict is None and _is_said(option, said.casefold())]
     return called[0] if called else next((found[0] for found in (named, heads) if len(found) == 1), None)
-
-
-def rejected(options: Sequence[Option], taken: Option | None, *, all_others: bool = False) -> tuple[str, ...]:
-    """The alternatives: every option but the chosen one; where none of them can be told to be it, only those that are
-    called rejected, unless the chosen one is not among them (`all_others`).
-    """
-    known = all_others or taken is not None
-    left = [one for one in options if one is not taken and not one.verdict and (known or one.verdict is False)]
-    return tuple(option.as_alternative() for option in left)
 
 
 def _names(name: str, selection: str) -> bool:

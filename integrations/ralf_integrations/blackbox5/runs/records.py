@@ -30,6 +30,7 @@ _LISTS = {
     "discoveries": ("discoveries", "findings"),
     "learnings": ("learnings",),
     "assumptions": ("assumptions",),
+    "progress": ("progress_log",),
     "questions": ("questions_asked", "questions_answered", "questions"),
     "next_steps": ("next_steps",),
     "blockers": ("blockers",),
@@ -37,7 +38,7 @@ _LISTS = {
 _PATHS = {"files_created": "created", "files_modified": "edited", "files_deleted": "deleted"}
 _PARTS = ("", "state", "results", "loop", "run", "context", "git", "task")
 _SAYS = ("discovery", "assumption", "statement", "learning", "question", "action", "description", "title", "message")
-_NOT_TOLD = (*_PARTS, "decisions", "progress_log", "git_commits", "checkpoints")  # the last is ours
+_NOT_TOLD = (*_PARTS, "decisions", "git_commits", "checkpoints")  # the last is ours
 _NOTHING = ("", "none", "null", "n/a", "unknown", "pending", "-", "~")
 
 
@@ -50,7 +51,7 @@ class Recorded:
     told        named lists of what it did and found, each entry in words: actions, discoveries, next_steps, blockers …
     notes       prose
     paths       (path, created or edited); `commits`: (hash, message)
-    decisions   of RUN.yaml and of a tracked run's log, as trees, each with the words that stand there
+    decisions   of RUN.yaml, as trees, each with the words that stand there
     rest        everything else that is filled in, `loop.number: 47`
     file        which file the lists and notes are of
     problems    files that could not be read as what they are, and why
@@ -125,19 +126,12 @@ def _take(found: Recorded, tree: Mapping[str, Any], name: str) -> None:
             setattr(found, what, said)
     notes = [prose for key in ("notes", "thoughts", "error") if (prose := first(key))]
     lists = {what: [one for value in values(*keys) for one in _listed(value)] for what, keys in _LISTS.items()}
-    progress = [one for one in _listed(tree.get("progress_log")) if isinstance(one, Mapping)]
     told = {what: list(filter(None, map(_in_words, entries))) for what, entries in lists.items()}
-    told["progress"] = [said for one in progress if (said := _text_of(one.get("message")))]
     found.notes += notes
     for what, entries in told.items():
         if entries:
             found.told.setdefault(what, []).extend(entries)
     found.file = found.file or (name if notes or any(told.values()) or found.summary else "")
-    found.decisions += [
-        {"decision": _text_of(one.get("message")), "timestamp": time_of(_text_of(one.get("timestamp")))}
-        for one in progress
-        if one.get("category") == "decision" and _text_of(one.get("message"))
-    ]
     found.decisions += [one for one in _listed(tree.get("decisions")) if isinstance(one, Mapping)]
     for key, did in _PATHS.items():
         listed = [*values(key), *(one.get(key) for one in lists["actions_taken"] if isinstance(one, Mapping))]
