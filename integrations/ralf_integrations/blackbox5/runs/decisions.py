@@ -133,15 +133,6 @@ _LABELLED_ITEM = re.compile(
     r"\s*[:—\u2013]\s*(?:\*\*)?\s*(?P<title>\S.*)$"
 )
 _BOLD_LINE = re.compile(r"\*\*([^*]+)\*\*:?\s*$")
-_COLUMNS = {
-    "label": r"#|no\.?|id|decision (?:id|#)",
-    "title": r"decisions?(?: made| point)?|title|topic|what",
-    "text": r"(?:option )?(?:selected|chosen)(?: option)?|choice|selection|action|resolution",
-    "rationale": r"rationale|reason(?:ing)?|why|justification|because",
-    "alternatives": r"(?:alternatives?|options?)(?: (?:considered|rejected))?|rejected",
-    "status": r"status|state",
-    "timestamp": r"timestamp|date|time|when",
-}
 _TITLES = (
     re.compile(rf"\[?(?P<label>{_ID})(?:\]?\s*(?:[:.)—\u2013]|\s-(?=\s)|$)|\])\s*(?P<title>.*)$"),
     re.compile(
@@ -269,47 +260,20 @@ def _end_of_item(lines: Sequence[Line], place: int, *, marked: bool) -> int:
 
 
 def _in_tables(lines: Sequence[Line]) -> list[WrittenDecision]:
-    """The rows of the tables that have a column for the decision."""
+    """The rows of the tables that have a column for the decision: each cell is a field that its column names."""
     made = []
     for head, _, *rows in markdown.tables_of(lines):
-        names = [plain(name) for name in cells_of(head)]
-        known = [
-            next((key for key, form in _COLUMNS.items() if re.fullmatch(form, name, re.I)), name) for name in names
-        ]
-        if {"title", "text"} & set(known):
-            made += [
-                _of_row(
-                    row,
-                    dict(
-                        zip(reversed(known), reversed([*cells_of(row), *[""] * len(known)][: len(known)]), strict=True)
-                    ),
+        names = ["ID" if re.fullmatch(r"#|n[or]\.?", name, re.I) else plain(name) for name in cells_of(head)]
+        decided = [place for place, name in enumerate(names) if key_of(name) == "decision"]
+        if len(decided) > 1:  # what it is about, and the choice
+            names[decided[0]] = "Title"
+        if decided or any(key_of(name) == "title" for name in names):
+            for row in rows:
+                cells = (
+                    Line(row.number, f"**{name}:** {cell}") for name, cell in zip(names, cells_of(row), strict=False)
                 )
-                for row in rows
-            ]
+                made.append(_decision_of("", "", [*cells], (row.number, row.number)))
     return list(filter(None, made))
-
-
-def _of_row(row: Line, told: dict[str, str]) -> WrittenDecision | None:
-    cells = defaultdict(str, told)
-    label, title = plain(cells["label"]).lstrip("#"), plain(cells["title"])
-    if not label and re.fullmatch(_ID, title):
-        label, title = title, ""
-    title, text = ("" if _is_placeholder(value) else plain(value) for value in (title, cells["text"]))
-    if not (title or text) or any(markdown.is_of_the_loop(plain(cells[key])) for key in ("rationale", "status")):
-        return None
-    options = options_of([Line(row.number, cells["alternatives"])])
-    return WrittenDecision(
-        first_line=row.number,
-        last_line=row.number,
-        label=label,
-        title=title,
-        text=text,
-        rationale=cells["rationale"],
-        alternatives=tuple(option.as_alternative() for option in options),
-        status=plain(cells["status"]),
-        timestamp=time_of(cells["timestamp"]),
-        fields=_by_known_name({name: value for name, value in told.items() if value and name not in _COLUMNS}),
-    )
 
 
 def _halves(item: str) -> tuple[str, str]:
@@ -360,7 +324,7 @@ def _decision_of(title: str, label: str, lines: Sequence[Line], place: tuple[int
     options = _options_in(fields)
     taken = chosen(options, text)
     lead_rest = markdown.text_of(lead)
-    if taken is not None and (not text or taken.is_named(text)):
+    if taken is not None and plain(text).strip(" .*`").casefold() in ("", taken.name.casefold(), taken.called):
         text = taken.text
     elif not text:
         text, lead_rest = _first_said(lead)
@@ -371,13 +335,15 @@ def _decision_of(title: str, label: str, lines: Sequence[Line], place: tuple[int
     others = [field for field in fields if field is not said and field.key not in _TAKEN_UP and field.value]
     filled = [value for value in (*(line.text for line in lead), *(field.value for field in fields)) if value.strip()]
     is_empty = bool(filled) and all(map(_is_placeholder, filled))
-    title = "" if _is_placeholder(title or first["title"]) else plain(title or first["title"])
-    text, rationale = ("" if _is_placeholder(one) else one for one in (text, rationale))
+    title, text, rationale = ("" if _is_placeholder(one) else one for one in (title or first["title"], text, rationale))
+    label, title = label or plain(first["id"]), plain(title)
+    if not label and re.fullmatch(_ID, title or plain(text)):
+        label, title, text = title or plain(text), "", text if title else ""
     if not (title or text) or (not text and ((not rationale and is_empty) or _UNDECIDED.match(plain(first["status"])))):
         return None
     return WrittenDecision(
         *place,
-        label=label or plain(first["id"]),
+        label=label,
         title=title,
         text=text,
         rationale=rationale,

@@ -59,11 +59,10 @@ class Option:
         """As a decision's alternative: the option, and what stands below it."""
         return f"{self.text.rstrip(':')}: {'; '.join(self.notes)}" if self.notes else self.text
 
-    def is_named(self, selection: str) -> bool:
-        """Whether a selection is the option's name, at most with what it says: `OPT-002`, `Option B (Stubs)`."""
-        found = re.fullmatch(rf"(?:option\s*)?{re.escape(self.name)}(?P<gloss>\W.*)?", selection.strip(" .*`"), re.I)
-        gloss, said = (re.findall(r"\w{2,}", one.casefold()) for one in ((found and found["gloss"]) or "", self.text))
-        return bool(self.name and found) and set(gloss) <= set(said)
+    @property
+    def called(self) -> str:
+        """How a text names it: `opt-001`, `option 2`."""
+        return (self.name if re.search(r"[A-Za-z]{2}", self.name) else f"option {self.name}").casefold()
 
 
 def options_of(lines: Sequence[Line]) -> list[Option]:
@@ -103,23 +102,18 @@ def is_note(words: str) -> bool:
 
 
 def chosen(options: Sequence[Option], selection: str) -> Option | None:
-    """The option that a document calls the chosen one, or that its selection names, or has the words of."""
-    said = plain(selection)
+    """The option that a document calls the chosen one, else the only one that its selection names, or whose words at
+    its head stand there, or which begins with the selection.
+    """
+    said = plain(selection).casefold()
+
+    def has(words: str) -> bool:
+        return bool(words) and re.search(rf"(?<![\w-]){re.escape(words)}(?![\w-])", said) is not None
+
+    def begins(text: str) -> bool:
+        return bool(said) and text.casefold().startswith(said)
+
     called = [option for option in options if option.verdict]
-    named = [option for option in options if option.name and _names(option.name, said)]
-    heads = [option for option in options if option.verdict is None and _is_said(option, said.casefold())]
-    return called[0] if called else next((found[0] for found in (named, heads) if len(found) == 1), None)
-
-
-def _names(name: str, selection: str) -> bool:
-    bare = (
-        re.escape(name) if re.search(r"[A-Za-z]{2}", name) else rf"(?:option|alternative|choice|#)\s*{re.escape(name)}"
-    )
-    return re.search(rf"(?<![\w-]){bare}(?![\w-])", selection, re.IGNORECASE) is not None
-
-
-def _is_said(option: Option, selection: str) -> bool:
-    """Whether the words at the head of an option stand in a selection, or the option begins with the selection."""
-    head = re.escape(option.head.casefold())
-    is_within = bool(head) and re.search(rf"(?<!\w){head}(?!\w)", selection) is not None
-    return bool(selection) and (is_within or option.text.casefold().startswith(selection))
+    named = [option for option in options if option.name and has(option.called)]
+    open_ = [one for one in options if one.verdict is None and (has(one.head.casefold()) or begins(one.text))]
+    return called[0] if called else next((found[0] for found in (named, open_) if len(found) == 1), None)
