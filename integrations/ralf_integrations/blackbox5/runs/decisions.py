@@ -26,7 +26,7 @@ from ralf.document.tree import to_tree
 from ralf.model import Decision
 from ralf.text.cleaning import clean
 from ralf_integrations.blackbox5.runs import markdown
-from ralf_integrations.blackbox5.runs.fields import Field, fields_of, key_of
+from ralf_integrations.blackbox5.runs.fields import BOLD_LINE, Field, fields_of, key_of
 from ralf_integrations.blackbox5.runs.folder import time_of
 from ralf_integrations.blackbox5.runs.markdown import ITEM, Line, Section, cells_of, plain
 from ralf_integrations.blackbox5.runs.options import Option, chosen, options_of
@@ -132,7 +132,6 @@ _LABELLED_ITEM = re.compile(
     rf"(?P<mark>[-*+•]\s+|\d{{1,3}}[.)]\s+)?(?P<bold>\*\*)?\[?(?P<label>{_ID}|Decision\s*#?\d{{1,3}})\]?(?:\*\*)?"
     r"\s*[:—\u2013]\s*(?:\*\*)?\s*(?P<title>\S.*)$"
 )
-_BOLD_LINE = re.compile(r"\*\*([^*]+)\*\*:?\s*$")
 _TITLES = (
     re.compile(rf"\[?(?P<label>{_ID})(?:\]?\s*(?:[:.)—\u2013]|\s-(?=\s)|$)|\])\s*(?P<title>.*)$"),
     re.compile(
@@ -222,7 +221,7 @@ def _in_items(lines: Sequence[Line], *, mixed: bool) -> list[WrittenDecision]:
         if place < end or line.fence:
             continue
         found, item = _LABELLED_ITEM.match(line.text.strip()), ITEM.match(line.text)
-        bold = _BOLD_LINE.match(line.text)
+        bold = BOLD_LINE.match(line.text)
         if line.level:
             is_listed, in_bold = _speaks(line.heading) and not (mixed and line.level == 1), False
         elif found and ((found["bold"] and not found["mark"]) or is_listed):

@@ -9,10 +9,13 @@ from typing import Literal
 
 from ralf_integrations.blackbox5.runs.markdown import Line, plain, text_of
 
-_FIELD = re.compile(
+FIELD = re.compile(
     r"(?P<bullet>[-*+]\s+)?(?P<mark>\*\*|\*|)(?:[^\w\s*:|`\[(]{1,3}\s*)?(?P<name>[A-Za-z][\w /'&()#.+-]{0,58}?)"
     r"(?::(?P=mark)|(?P=mark)\s*:)(?=\s|$)(?P<rest>.*)$"
 )
+"""A named field at the beginning of a line; `rest`: its value, or the beginning of it."""
+BOLD_LINE = re.compile(r"\s*\*\*([^*\n]{1,120}?):?\*\*:?\s*$")
+"""A line in bold, which may be a heading in all but its form."""
 _KEYS = {
     "decision": r"(?:the |final )?decision(?: made)?|(?:selected|chosen)(?: option| approach| solution| choice)?"
     r"|selection|choice(?: made)?|resolution|(?:we )?decided|we chose|what(?: was decided)?",
@@ -91,7 +94,7 @@ def _begun(line: Line, now: Field | None) -> Field | None:
         key = key_of(line.heading)
         is_told_below = now is not None and now.key == "rationale" and not key and (now.is_deep or not now.value)
         return None if is_told_below else Field(plain(line.heading), key, "heading")
-    if (found := _FIELD.match(line.text)) is None:
+    if (found := FIELD.match(line.text)) is None:
         return None
     key = key_of(found["name"])
     form: Form = "bullet" if found["bullet"] else "bold" if found["mark"] else "plain"

@@ -11,6 +11,7 @@ from itertools import chain
 from ralf.text.cleaning import clean, one_line
 from ralf.text.sentences import sentences
 from ralf_integrations.blackbox5.runs import markdown
+from ralf_integrations.blackbox5.runs.fields import BOLD_LINE, FIELD
 from ralf_integrations.blackbox5.runs.folder import RunFolder, task_id
 from ralf_integrations.blackbox5.runs.markdown import ITEM, Line
 
@@ -29,8 +30,6 @@ _MAIN = 2  # the level of headings at which a document is cut
 _DEEPEST = 3  # characters before an item that stands in no other
 _LEAST = 20  # characters of a sentence that says something
 _END = 4_000  # characters of an output in which its last words are looked for
-_FIELD = re.compile(r"\s*(?:[-*+]\s+)?\*\*(?P<name>[^*\n]{1,60}?):?\*\*\s*:?\s*(?P<value>.*)$")
-_BOLD_LINE = re.compile(r"\s*\*\*([^*\n]{1,60}?):?\*\*:?\s*$")
 _KIND = re.compile(r"^[A-Za-z ]{3,20}\s*[:-]\s*")  # of document: "Results - TASK-7"
 _PATH = re.compile(r"`([^`\s]{2,200})`|(?<![\w@.~/-])((?:[\w@.~-]+/)+[\w@.-]+\.\w{1,8})\b")
 _LIKE_A_PATH = re.compile(r"(?:[\w@.~ -]*/)*[\w@.-]+\.\w{1,8}\Z|(?:[\w@.~-]+/)+\Z")
@@ -95,9 +94,9 @@ def parts_of(document: str, text: str) -> list[Part]:
 def field_of(parts: Iterable[Part], document: str, *names: str) -> str:
     """The value of a document's field in bold, above or below its first headings; "" where it has none of these."""
     for line in (line for part in parts if part.document.upper() == document.upper() for line in part.lines):
-        found = None if line.fence else _FIELD.match(line.text)
-        if found is not None and found["name"].strip().lower() in names and found["value"].strip():
-            return one_line(found["value"])
+        found = None if line.fence else FIELD.match(line.text)
+        if found is not None and found["name"].lower() in names and found["rest"].strip():
+            return one_line(found["rest"])
     return ""
 
 
@@ -105,9 +104,9 @@ def task_of(parts: Sequence[Part]) -> tuple[str, str]:
     """The task that the documents name at their tops, and its title; "" for what they do not tell."""
     task = title = words = ""
     for line in (line for part in parts if part.top for line in part.lines):
-        field = _FIELD.match(line.text)
-        is_task = field is not None and field["name"].strip().lower() in ("task", "task id", "task_id")
-        told = field["value"] if field is not None and is_task else ""
+        field = FIELD.match(line.text)
+        is_task = field is not None and field["name"].lower() in ("task", "task id", "task_id")
+        told = field["rest"].strip() if field is not None and is_task else ""
         told = told or (_KIND.sub("", line.heading) if line.level == 1 else "")
         found = task_id(told) if told else ""
         if found and any(map(str.isdigit, found)) and not found.startswith("run-"):
@@ -186,7 +185,7 @@ def _below(parts: Iterable[Part], heading: str) -> Iterator[list[Line]]:
 
 def _title_of(line: Line) -> str:
     """The words of a heading, or of a line in bold."""
-    bold = _BOLD_LINE.match(line.text) if not line.level else None
+    bold = BOLD_LINE.match(line.text) if not line.level else None
     return bold[1] if bold is not None else line.heading
 
 

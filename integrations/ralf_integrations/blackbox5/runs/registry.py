@@ -77,10 +77,7 @@ def read(text: str) -> Registry:
     undecided: list[tuple[int, int, str]] = []
     for entry, place in zip(listed, places, strict=True):
         tree = entry if isinstance(entry, Mapping) else {"title": entry} if " " in str(entry).strip() else {}
-        dumped = (
-            f"{key}: {value}" for key, value in ((key, one_line(leaves(one))) for key, one in tree.items()) if value
-        )
-        said = "\n".join(lines[place[0] - 1 : place[1]] if alone else dumped)
+        said = "\n".join(lines[place[0] - 1 : place[1]]) if alone else words_of(tree)
         if (decision := decision_of(tree, place)) is not None:
             told.append(decision)
             words.append(said)
@@ -89,6 +86,12 @@ def read(text: str) -> Registry:
     header = {key: value for key, value in record.tree.items() if key != _LIST}
     remark = "\n".join(takewhile(lambda line: line.startswith("#"), lines))
     return Registry(header, tuple(told), tuple(words), tuple(undecided), tuple(record.broken), remark)
+
+
+def words_of(entry: Mapping[str, Any]) -> str:
+    """An entry in words: each of its keys with its values on a line."""
+    told = ((key, one_line(leaves(value))) for key, value in entry.items())
+    return "\n".join(f"{key}: {said}" for key, said in told if said)
 
 
 def decision_of(entry: Mapping[str, Any], place: tuple[int, int]) -> WrittenDecision | None:

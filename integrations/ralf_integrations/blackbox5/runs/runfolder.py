@@ -209,14 +209,8 @@ class _Reading:
         for name, line, words in recorded.unread:
             yield from self._said_in(words, name, line, aside=True)
         for tree in recorded.decisions:
-            label, title, decided = (one_line(str(tree.get(key) or "")) for key in ("id", "title", "decision"))
-            if not _is_said(decided or title):
-                continue
-            kept = {key: value for key, value in tree.items() if key not in ("id", "title")}
-            fields = {"decision": decided or title, **({"label": f"{self.session}#{label}"} if label else {})}
-            lines_ = [f"## {f'{label}: ' if label else ''}{title or 'Decision'}", ""]
-            lines_ += [f"**{key.capitalize()}:** {one_line(str(value))}" for key, value in kept.items() if value]
-            yield self._note("\n".join(lines_), recorded.file, decision={**kept, **fields})
+            if (written := registry.decision_of(tree, (1, 1))) and _is_said(decisions.statement_of(written)):
+                yield self._decision(recorded.file, registry.words_of(tree), written)
 
     def _of_output(self) -> Iterator[Event]:
         if not self.logged and self.output:
