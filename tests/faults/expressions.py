@@ -41,7 +41,7 @@ _RATE = 2e-6  # seconds a character that an expression may take on texts of its 
 
 _NAME = 255  # characters of the name of a file
 BOUNDED: dict[str, tuple[int, str]] = {
-    "ralf_integrations.blackbox5.runs.fields._AROUND": (200, "the names of fields"),
+    "ralf_integrations.blackbox5.runs.outline._AROUND": (200, "the names of fields"),
     "ralf_integrations.blackbox5.runs.folder._OUTPUT": (_NAME, "names of files"),
     "ralf_integrations.blackbox5.runs.folder._TASK": (_NAME, "names of files"),
     "ralf.redact.borders._GOES_ON": (300, "the end of what came before"),

@@ -15,21 +15,18 @@ Text in fences and comments, placeholders of templates and what the loop writes 
 from __future__ import annotations
 
 import re
-from bisect import bisect
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
 from typing import Any
 
 from ralf.document.tree import to_tree
 from ralf.model import Decision
 from ralf.text.cleaning import clean
 from ralf_integrations.blackbox5.runs import markdown
-from ralf_integrations.blackbox5.runs.fields import BOLD_LINE, Field, fields_of, key_of
 from ralf_integrations.blackbox5.runs.folder import time_of
-from ralf_integrations.blackbox5.runs.markdown import ITEM, Line, Section, cells_of, plain
+from ralf_integrations.blackbox5.runs.markdown import ITEM, Line, cells_of, plain
 from ralf_integrations.blackbox5.runs.options import Option, chosen, options_of
+from ralf_integrations.blackbox5.runs.outline import Node, key_of, outline
 
 KEPT = ("context", "reversibility", "consequences")
 """Fields of a decision that are kept under their names."""
@@ -129,8 +126,7 @@ _OF_OTHER_THINGS = re.compile(
     re.IGNORECASE,
 )
 _LABELLED_ITEM = re.compile(
-    rf"(?P<mark>[-*+•]\s+|\d{{1,3}}[.)]\s+)?(?P<bold>\*\*)?\[?(?P<label>{_ID}|Decision\s*#?\d{{1,3}})\]?(?:\*\*)?"
-    r"\s*[:—\u2013]\s*(?:\*\*)?\s*(?P<title>\S.*)$"
+    rf"(?:\*\*)?\[?(?P<label>{_ID}|Decision\s*#?\d{{1,3}})\]?(?:\*\*)?\s*[:—\u2013]\s*(?:\*\*)?\s*(?P<title>\S.*)$"
 )
 _TITLES = (
     re.compile(rf"\[?(?P<label>{_ID})(?:\]?\s*(?:[:.)—\u2013]|\s-(?=\s)|$)|\])\s*(?P<title>.*)$"),
@@ -153,12 +149,10 @@ def decisions_in(text: str, *, mixed: bool = False) -> list[WrittenDecision]:
     mixed  whether it tells other things, too: then a part counts only where it is called a decision
     """
     lines = markdown.lines_of(text)
-    sections = markdown.sections_of(lines)
-    if found := _in_sections(sections, mixed=mixed):
+    root = outline(lines)
+    if found := [*_in_sections(root, mixed=mixed)]:
         return found
-    undecided = {line.number for one in sections if (_title_of(one) or ("", ""))[0] for line in one.lines}
-    left = [line for line in lines if line.number not in undecided]  # a list in one that is none lists its options
-    listed = _in_items(left, mixed=mixed)
+    listed = [*_in_items(root, mixed=mixed)]
     labelled = [one for one in listed if one.label]
     return labelled or ([] if mixed else _in_tables(lines)) or listed
 
@@ -168,110 +162,77 @@ def _speaks(heading: str) -> bool:
     return bool(re.search(r"\bdecisions?\b", heading, re.I)) and not _OF_OTHER_THINGS.search(heading)
 
 
-def _in_sections(sections: Sequence[Section], *, mixed: bool) -> list[WrittenDecision]:
-    titled = [section.first for section in sections if _title_of(section) is not None]
-    made = []
-    last = 0  # the last line of the decision before: what stands within it belongs to it
-    for section in sections:
-        if section.first <= last or any(_SHOWS.match(plain(heading)) for heading in (*section.under, section.heading)):
-            continue
-        name = _title_of(section)
-        following = bisect(titled, section.first)
-        inner = bisect(titled, section.last) > following
-        if inner and (name is None or (section.level == 1 and not name[0])):
-            continue
-        if name is None and (not _decides(section) or (mixed and not any(map(_speaks, section.under[1:])))):
-            continue
-        within = [line for line in section.lines if not inner or line.number < titled[following]]
-        last = max((line.number for line in within), default=section.first)
-        label, title = name or ("", section.heading)
-        if not label and (counted := _COUNTED.match(title)):
-            label, title = counted["label"], counted["title"]
-        made.append(_decision_of(title, label, within, (section.first, section._replace(lines=tuple(within)).last)))
-    return list(filter(None, made))
+def _in_sections(node: Node, *, mixed: bool, is_listed: bool = False) -> Iterator[WrittenDecision]:
+    """The sections that call themselves a decision, or tell a choice or a reason of their own; of a document that tells
+    other things these only below a heading that speaks of decisions.
+    """
+    for section in (one for one in node.inner if one.form == "heading" and not _SHOWS.match(one.name)):
+        title = _title_of(section)
+        is_divided = any(one.form == "heading" and _title_of(one) for one in section.walk())
+        if not is_divided and (title or (_decides(section) and (is_listed or not mixed))):
+            label, words = title or ("", section.name)
+            if not label and (counted := _COUNTED.match(words)):
+                label, words = counted["label"], counted["title"]
+            found = _decision_of(section, words, label)
+            yield from [found] if found is not None else ()
+        else:
+            is_below = is_listed or (section.depth > 1 and _speaks(section.name))
+            yield from _in_sections(section, mixed=mixed, is_listed=is_below)
 
 
-def _title_of(section: Section) -> tuple[str, str] | None:
+def _title_of(section: Node) -> tuple[str, str] | None:
     """The label and title of a heading that calls itself a decision; None for any other."""
-    heading = re.sub(r"^[^\w\[]+", "", plain(section.heading))
+    heading = re.sub(r"^[^\w\[]+", "", section.name)
     found = next(filter(None, (form.match(heading) for form in _TITLES)), None)
     if found is None or heading.casefold() == "decision":
         return None
     return (found["label"] or "").lstrip("-"), found["title"].strip() or ("" if found["label"] else heading)
 
 
-def _decides(section: Section) -> bool:
-    """Whether a section whose heading does not say so tells a choice, or a reason, of its own."""
-    if key_of(section.heading):
-        return False
-    _, fields = fields_of(list(takewhile(lambda line: not line.rule, section.own)))  # then the document's own end
-    keys = {field.key for field in fields if field.form != "bullet" or not _speaks(section.heading)}
-    below = [line.heading for line in section.lines if line.level == section.level + 1]
-    return bool(keys & {"decision", "rationale"}) or any(key_of(heading) == "decision" for heading in below)
+def _decides(section: Node) -> bool:
+    """Whether a section whose heading does not say so tells a choice, or a reason, of its own; what stands behind a
+    rule is the document's end.
+    """
+    end = next((line.number for line in section.lines if line.rule), section.last + 1)
+    own = [one for one in section.inner if one.line.number < end]
+    keys = {one.key for one in own if one.form == "bold" or (one.form == "item" and not _speaks(section.name))}
+    below = any(one.form == "heading" and one.key == "decision" for one in own)
+    return not section.key and (below or bool(keys & {"decision", "rationale"}))
 
 
-def _in_items(lines: Sequence[Line], *, mixed: bool) -> list[WrittenDecision]:
+def _in_items(node: Node, *, mixed: bool, is_listed: bool = False) -> Iterator[WrittenDecision]:
     """Items with a label: `**D-009: Title**` anywhere, `- D-006: text` below what speaks of decisions; and all other
     items there; below the title, too, unless `mixed`.
     """
-    made = []
-    end = 0
-    is_listed = in_bold = False  # below a heading, or a line in bold, that speaks of decisions
-    for place, line in enumerate(lines):
-        if place < end or line.fence:
-            continue
-        found, item = _LABELLED_ITEM.match(line.text.strip()), ITEM.match(line.text)
-        bold = BOLD_LINE.match(line.text)
-        if line.level:
-            is_listed, in_bold = _speaks(line.heading) and not (mixed and line.level == 1), False
-        elif found and ((found["bold"] and not found["mark"]) or is_listed):
-            end = _end_of_item(lines, place, marked=bool(found["mark"]))
-            title = found["title"].rstrip().removesuffix("**") if found["bold"] else found["title"]
-            made.append(_of_item(title, found["label"], lines[place:end]))
-        elif bold and (in_bold or not is_listed):
-            is_listed = in_bold = _speaks(bold[1])
-        elif item and is_listed and not line.indent and not _is_metadata(item["text"]):
-            end = _end_of_item(lines, place, marked=True)
-            title, text = _halves(item["text"])
-            decision = _of_item(title, "", lines[place:end])
-            made.append(decision and replace(decision, rationale=decision.rationale or text))
-    return list(filter(None, made))
-
-
-def _of_item(title: str, label: str, lines: Sequence[Line]) -> WrittenDecision | None:
-    last = next(line.number for line in reversed(lines) if line.text.strip())
-    below = [line._replace(text=line.text.lstrip()) if ITEM.match(line.text) else line for line in lines[1:]]
-    return _decision_of(title, label, below, (lines[0].number, last))
-
-
-def _end_of_item(lines: Sequence[Line], place: int, *, marked: bool) -> int:
-    """Where an item ends: at the next one, a heading, a rule, or what stands no deeper than it does."""
-    for end in range(place + 1, len(lines)):
-        line = lines[end]
-        if line.level or line.rule or (not line.fence and _LABELLED_ITEM.match(line.text.strip())):
-            return end
-        if not line.text.strip() or line.fence:
-            continue
-        after_gap = not ITEM.match(line.text) and not line.indent and not lines[end - 1].text.strip()
-        if (marked and line.indent <= lines[place].indent) or (not marked and after_gap):
-            return end
-    return len(lines)
+    for one in node.inner:
+        found = _LABELLED_ITEM.match(one.words) if one.form != "heading" else None
+        decision = None
+        if found and (one.form == "bold" or is_listed):
+            decision = _decision_of(one, found["title"].rstrip().removesuffix("**"), found["label"])
+        elif one.form == "item" and is_listed and not _is_metadata(one.words):
+            title, text = _halves(one.words)
+            decision = _decision_of(one, title, "")
+            decision = decision and replace(decision, rationale=decision.rationale or text)
+        elif one.form != "item" and not (_title_of(one) or ("", ""))[0]:  # a list in one that is none lists its options
+            is_below = _speaks(one.name) and not one.has_rest and not (mixed and one.depth == 1)
+            yield from _in_items(one, mixed=mixed, is_listed=is_below or (is_listed and one.form == "bold"))
+        yield from [decision] if decision is not None else ()
 
 
 def _in_tables(lines: Sequence[Line]) -> list[WrittenDecision]:
     """The rows of the tables that have a column for the decision: each cell is a field that its column names."""
     made = []
     for head, _, *rows in markdown.tables_of(lines):
-        names = ["ID" if re.fullmatch(r"#|n[or]\.?", name, re.I) else plain(name) for name in cells_of(head)]
+        names = [*map(plain, cells_of(head))]
         decided = [place for place, name in enumerate(names) if key_of(name) == "decision"]
         if len(decided) > 1:  # what it is about, and the choice
             names[decided[0]] = "Title"
         if decided or any(key_of(name) == "title" for name in names):
             for row in rows:
-                cells = (
-                    Line(row.number, f"**{name}:** {cell}") for name, cell in zip(names, cells_of(row), strict=False)
-                )
-                made.append(_decision_of("", "", [*cells], (row.number, row.number)))
+                told = Node("item", 0, row, "", "")
+                for name, cell in zip(names, cells_of(row), strict=False):
+                    told.inner.append(Node("bold", 1, row, cell, name, [row._replace(text=cell, table=0)]))
+                made.append(_decision_of(told, "", ""))
     return list(filter(None, made))
 
 
@@ -309,57 +270,60 @@ def _is_placeholder(text: str) -> bool:
     return _PLACEHOLDER.fullmatch(bare) is not None or not bare.strip(" #")
 
 
-def _decision_of(title: str, label: str, lines: Sequence[Line], place: tuple[int, int]) -> WrittenDecision | None:
-    """The decision that stands at `place` (first and last line) under a title, its `lines` below; None where only a
-    template's marks are there, or what the loop wrote.
-    """
-    lead, fields = fields_of(lines)
-    by_key: defaultdict[str, list[Field]] = defaultdict(list)
-    for told in fields:
-        by_key[told.key].append(told)
-    first = {key: next((one.value for one in by_key[key] if one.value), "") for key in ("title", "status", "id")}
-    said = next((field for field in (*by_key["decision"], *by_key["approach"]) if field.value), None)
-    text = said.value if said is not None else ""
+def _decision_of(node: Node, title: str, label: str) -> WrittenDecision | None:
+    """The decision that a part tells; None where only a template's marks are there, or what the loop wrote."""
+    fields = [one for one in node.fields() if one.value]
+    begins = min((one.line.number for one in node.fields()), default=node.last + 1)
+    lead = [line for line in node.lines if line.number < begins]
+
+    def first(*keys: str) -> str:
+        return next((one.value for key in keys for one in fields if one.key == key), "")
+
+    text, lead_rest = first("decision", "approach"), markdown.text_of(lead)
+    said = next((one for one in fields if one.value == text and one.key in ("decision", "approach")), None)
     options = _options_in(fields)
     taken = chosen(options, text)
-    lead_rest = markdown.text_of(lead)
     if taken is not None and plain(text).strip(" .*`").casefold() in ("", taken.name.casefold(), taken.called):
         text = taken.text
     elif not text:
         text, lead_rest = _first_said(lead)
-    rationale = "\n\n".join(field.value for field in by_key["rationale"] if field.value) or lead_rest
+    rationale = "\n\n".join(one.value for one in fields if one.key == "rationale") or lead_rest
     if markdown.is_of_the_loop(plain(rationale)):
         return None
     alternatives = tuple(one.as_alternative() for one in options if one is not taken and one.is_rejected(taken))
-    others = [field for field in fields if field is not said and field.key not in _TAKEN_UP and field.value]
-    filled = [value for value in (*(line.text for line in lead), *(field.value for field in fields)) if value.strip()]
+    filled = [value for value in (*(line.text for line in lead), *(one.value for one in fields)) if value.strip()]
     is_empty = bool(filled) and all(map(_is_placeholder, filled))
-    title, text, rationale = ("" if _is_placeholder(one) else one for one in (title or first["title"], text, rationale))
-    label, title = label or plain(first["id"]), plain(title)
+    title, text, rationale = ("" if _is_placeholder(one) else one for one in (title or first("title"), text, rationale))
+    label, title = label or plain(first("id")), plain(title)
     if not label and re.fullmatch(_ID, title or plain(text)):
         label, title, text = title or plain(text), "", text if title else ""
-    if not (title or text) or (not text and ((not rationale and is_empty) or _UNDECIDED.match(plain(first["status"])))):
+    status = plain(first("status"))
+    if not (title or text) or (not text and ((not rationale and is_empty) or _UNDECIDED.match(status))):
         return None
+    others: dict[str, str] = {}
+    for one in fields:
+        if one is not said and one.key not in _TAKEN_UP and (one.key != "options" or not alternatives):
+            others.setdefault(one.key if one.key in KEPT else one.name, one.value)
     return WrittenDecision(
-        *place,
+        node.line.number,
+        node.last,
         label=label,
         title=title,
         text=text,
         rationale=rationale,
         alternatives=alternatives,
-        status=plain(first["status"]),
-        timestamp=next((time for field in by_key["timestamp"] if (time := time_of(field.value))), ""),
-        fields=_by_known_name({one.name: one.value for one in others if one.key != "options" or not alternatives}),
+        status=status,
+        timestamp=next((time for one in fields if one.key == "timestamp" and (time := time_of(one.value))), ""),
+        fields=others,
     )
 
 
-def _options_in(fields: Sequence[Field]) -> list[Option]:
+def _options_in(fields: Sequence[Node]) -> list[Option]:
     """The options of all fields that list them, with what another field says of why one was rejected."""
     made: list[Option] = []
     for told in fields:
         if told.key in ("options", "alternative"):
-            found = options_of(told.lines)
-            made += found if "option" in told.name.lower() else [replace(one, is_other=True) for one in found]
+            made += options_of(told)
         elif told.key == "why not" and made:
             made[-1].notes += ["; ".join(plain(line.text) for line in told.lines if line.text.strip())]
     return made
@@ -378,12 +342,3 @@ def _first_said(lead: Sequence[Line]) -> tuple[str, str]:
             break
         first.append(line.text)
     return "\n".join(map(str.rstrip, first)).strip(), markdown.text_of(lines[len(first) :])
-
-
-def _by_known_name(fields: dict[str, str]) -> dict[str, str]:
-    """The fields, one that is known under its key."""
-    made: dict[str, str] = {}
-    for name, value in fields.items():
-        key = key_of(name) if key_of(name) in KEPT else name
-        made[key if key not in made else name] = value
-    return made

@@ -6,14 +6,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ralf_integrations.blackbox5.runs.markdown import Line, plain
+from ralf_integrations.blackbox5.runs.markdown import plain
+from ralf_integrations.blackbox5.runs.outline import Node
 
 _NO = r"reject(?:ed|ion)?|declined|discarded|dismissed|ruled out|not (?:chosen|selected|needed|required)"
 _YES = r"selected|chosen|chose|accepted|adopted|approved|picked|preferred|winner"
-_ITEM = re.compile(r"(?P<indent>\s*)(?:[-*+•]|\(?(?P<name>\d{1,3}|[A-Za-z])[.)])\s+(?:\[[ xX]\]\s+)?(?P<words>.*)$")
 _NAMED = re.compile(
     r"\**\s*(?P<name>(?:Option|Alternative|OPT|ALT)[ -]?#?\w{1,4})\s*\**\s*[:.)—\u2013-]+\s*\**\s*(?P<words>.*)$", re.I
 )
+_NUMBERED = re.compile(r"\s*(?P<name>\d{1,3}|[A-Za-z])[.)]\s+(?P<words>.*)$")
 _VERDICT = re.compile(  # behind a mark, or in brackets: else the word is a part of the option
     rf"(?:[:→>—\u2013✅✓❌✗(\[]|\s-)[\s✅✓❌✗*]*(?:(?P<no>{_NO})|(?P<yes>{_YES}))\b", re.I
 )
@@ -44,6 +45,10 @@ class Option:
         told = (_VERDICT.search(self.text), *map(_NOTED.match, self.notes))
         return next((found["yes"] is not None for found in told if found is not None), None)
 
+    def as_alternative(self) -> str:
+        """As a decision's alternative: the option, and what stands below it."""
+        return f"{self.text.rstrip(':')}: {'; '.join(self.notes)}" if self.notes else self.text
+
     def is_rejected(self, taken: Option | None) -> bool:
         """Whether it is one of the alternatives: where nobody can tell the chosen one, only if it is called rejected,
         or is listed where the chosen one is not.
@@ -55,45 +60,34 @@ class Option:
         """Its words without what is said of it."""
         return _HEAD.split(self.text, maxsplit=1)[0]
 
-    def as_alternative(self) -> str:
-        """As a decision's alternative: the option, and what stands below it."""
-        return f"{self.text.rstrip(':')}: {'; '.join(self.notes)}" if self.notes else self.text
-
     @property
     def called(self) -> str:
         """How a text names it: `opt-001`, `option 2`."""
         return (self.name if re.search(r"[A-Za-z]{2}", self.name) else f"option {self.name}").casefold()
 
 
-def options_of(lines: Sequence[Line]) -> list[Option]:
-    """The options that lines list: bullets, numbers, bold lines or headings `Option 2: …`, each with what stands below
-    it. A text without a list is one option.
+def options_of(told: Node) -> list[Option]:
+    """The options that a field lists: items, names in bold or headings, each with what stands below it. A text without
+    a list is one option. `is_other` where the field does not call them options.
     """
-    rows = [line for line in lines if line.text.strip() and not line.rule and not line.fence]
-    items = [_ITEM.match(line.text) for line in rows]
-    words = [
-        item["words"] if item else line.heading or line.text.strip() for line, item in zip(rows, items, strict=True)
-    ]
-    named = [*map(_NAMED.match, words)]
-    least = min((len(item["indent"]) for item in items if item), default=0)
-    made: list[Option] = []
-    for item, name, text in zip(items, named, words, strict=True):
-        if any(named):
-            begins = name is not None
-        else:
-            begins = not any(items) or (item is not None and len(item["indent"]) == least and not is_note(text))
-        if begins and (any(items) or any(named) or not made):
-            made.append(
-                Option(
-                    (name or item or {"name": ""})["name"] or "",
-                    plain(name["words"].removesuffix("**") if name else text),
-                )
-            )
-        elif made and made[-1].text:
-            made[-1].notes.append(plain(text))
-        elif made:
-            made[-1].text = plain(text)
+    named = [one for one in told.walk() if _NAMED.match(one.words)]
+    listed = named or [one for one in told.inner if not is_note(one.words)]
+    made = [_option(one.line.text if one.form == "item" else one.words, one.words, one) for one in listed]
+    if not listed and (lines := told.value.split("\n")) != [""]:
+        made = [Option("", plain(lines[0]), [*map(plain, filter(str.strip, lines[1:]))])]
+    for option in made:
+        option.is_other = "option" not in told.name.lower()
     return [option for option in made if not _NONE.match(option.text)]
+
+
+def _option(line: str, words: str, node: Node) -> Option:
+    named, numbered = _NAMED.match(words), _NUMBERED.match(line)
+    text = named["words"].removesuffix("**") if named else words
+    notes = [
+        plain(one.text) for one in node.lines if one.text.strip() and not one.fence and one.number > node.line.number
+    ]
+    found = Option((named or numbered or {"name": ""})["name"], plain(text), notes)
+    return found if found.text or not notes else Option(found.name, notes[0], notes[1:])
 
 
 def is_note(words: str) -> bool:

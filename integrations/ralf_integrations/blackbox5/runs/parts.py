@@ -6,14 +6,13 @@ import re
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 
 from ralf.text.cleaning import clean, one_line
 from ralf.text.sentences import sentences
 from ralf_integrations.blackbox5.runs import markdown
-from ralf_integrations.blackbox5.runs.fields import BOLD_LINE, FIELD
 from ralf_integrations.blackbox5.runs.folder import RunFolder, task_id
 from ralf_integrations.blackbox5.runs.markdown import ITEM, Line
+from ralf_integrations.blackbox5.runs.outline import FIELD, Node, outline
 
 NEXT = r"(?:recommended |immediate )?(?:next|follow-?up)(?: steps?| actions?| tasks?|-ups?)?\b|(?:remaining|to ?do)\b"
 """Headings below which it stands what comes next."""
@@ -150,9 +149,10 @@ def last_thought(parts: Sequence[Part]) -> str:
 
 def items_of(parts: Iterable[Part], heading: str) -> list[str]:
     """The entries below headings of a kind, without those that are ticked off."""
+    lines = (line for node in _below(parts, heading) for line in node.lines)
     found = (
         item["text"].replace("**", "")
-        for line in chain.from_iterable(_below(parts, heading))
+        for line in lines
         if not line.fence and line.indent <= _DEEPEST and (item := ITEM.match(line.text))
         if (item["box"] or "") not in ("x", "X") and markdown.says_something([line])
     )
@@ -162,31 +162,22 @@ def items_of(parts: Iterable[Part], heading: str) -> list[str]:
 def files_of(parts: Iterable[Part]) -> list[tuple[str, str]]:
     """The paths below headings such as "Files Modified", each with what was done to it."""
     found: dict[tuple[str, str], None] = {}
-    for lines in _below(parts, _FILES):
-        did = "edited"
-        for line in lines:
-            if title := _title_of(line):
+    for node in _below(parts, _FILES):
+        titles = {one.line.number: one.name for one in (node, *node.walk()) if one.form != "item"}
+        for line in (node.line, *node.lines):
+            if title := titles.get(line.number, ""):
                 did = next((done for done, words in _DID.items() if re.search(words, title, re.I)), "edited")
-            elif not line.fence:
+            if not (line.fence or line.level):
                 paths = (match[1] or match[2] for match in _PATH.finditer(line.text))
                 path = next((one for one in paths if _LIKE_A_PATH.match(one) and "*" not in one), "")
                 found |= {(path, did): None} if path else {}
     return list(found)
 
 
-def _below(parts: Iterable[Part], heading: str) -> Iterator[list[Line]]:
-    """The lines from each heading of a kind, or line in bold, down to the next heading that is as high."""
-    for lines in (part.lines for part in parts):
-        for place, line in enumerate(lines):
-            if (title := _title_of(line)) and _is_headed(title, heading):
-                ends = (n for n, one in enumerate(lines[place + 1 :]) if 0 < one.level <= (line.level or 6))
-                yield [*lines[place : place + 1 + next(ends, len(lines))]]
-
-
-def _title_of(line: Line) -> str:
-    """The words of a heading, or of a line in bold."""
-    bold = BOLD_LINE.match(line.text) if not line.level else None
-    return bold[1] if bold is not None else line.heading
+def _below(parts: Iterable[Part], heading: str) -> Iterator[Node]:
+    """What stands below each heading of a kind, or name in bold."""
+    nodes = (node for part in parts for node in outline(part.lines).walk() if node.form != "item")
+    return (node for node in nodes if _is_headed(node.name, heading))
 
 
 def _is_headed(heading: str, kind: str) -> bool:
