@@ -26,7 +26,7 @@ from ralf_integrations.blackbox5.runs import markdown
 from ralf_integrations.blackbox5.runs.folder import time_of
 from ralf_integrations.blackbox5.runs.markdown import ITEM, Line, cells_of, plain
 from ralf_integrations.blackbox5.runs.options import Option, chosen, options_of
-from ralf_integrations.blackbox5.runs.outline import Node, key_of, outline
+from ralf_integrations.blackbox5.runs.outline import FIELD, Node, key_of, outline
 
 KEPT = ("context", "reversibility", "consequences")
 """Fields of a decision that are kept under their names."""
@@ -168,7 +168,7 @@ def _in_sections(node: Node, *, mixed: bool, is_listed: bool = False) -> Iterato
     """
     for section in (one for one in node.inner if one.form == "heading" and not _SHOWS.match(one.name)):
         title = _title_of(section)
-        is_divided = any(one.form == "heading" and _title_of(one) for one in section.walk())
+        is_divided = any(one.form == "heading" and not one.key and _title_of(one) for one in section.walk())
         if not is_divided and (title or (_decides(section) and (is_listed or not mixed))):
             label, words = title or ("", section.name)
             if not label and (counted := _COUNTED.match(words)):
@@ -202,17 +202,23 @@ def _decides(section: Node) -> bool:
 
 def _in_items(node: Node, *, mixed: bool, is_listed: bool = False) -> Iterator[WrittenDecision]:
     """Items with a label: `**D-009: Title**` anywhere, `- D-006: text` below what speaks of decisions; and all other
-    items there; below the title, too, unless `mixed`.
+    items there, `**choice** - reason` in two; below the title, too, unless `mixed`.
     """
     for one in node.inner:
         found = _LABELLED_ITEM.match(one.words) if one.form != "heading" else None
         decision = None
         if found and (one.form == "bold" or is_listed):
             decision = _decision_of(one, found["title"].rstrip().removesuffix("**"), found["label"])
-        elif one.form == "item" and is_listed and not _is_metadata(one.words):
-            title, text = _halves(one.words)
-            decision = _decision_of(one, title, "")
-            decision = decision and replace(decision, rationale=decision.rationale or text)
+        elif one.form == "item" and is_listed:
+            named = (
+                re.match(r"\*\*(?P<choice>.+?)\*\*\s*[:—\u2013-]*\s*(?P<why>.*)$", one.words) if not one.key else None
+            )
+            title, why = (named["choice"].rstrip(":"), named["why"]) if named else ("" if one.key else one.words, "")
+            is_field = FIELD.match(one.words) is not None  # such as one that names the run
+            is_said = not is_field or markdown.says_something([Line(1, one.words)], header=True)
+            is_choice = one.key == "decision" or (not one.key and is_said)
+            decision = _decision_of(one, title, "") if is_choice else None
+            decision = decision and replace(decision, rationale=decision.rationale or why)
         elif one.form != "item" and not (_title_of(one) or ("", ""))[0]:  # a list in one that is none lists its options
             is_below = _speaks(one.name) and not one.has_rest and not (mixed and one.depth == 1)
             yield from _in_items(one, mixed=mixed, is_listed=is_below or (is_listed and one.form == "bold"))
@@ -234,22 +240,6 @@ def _in_tables(lines: Sequence[Line]) -> list[WrittenDecision]:
                     told.inner.append(Node("bold", 1, row, cell, name, [row._replace(text=cell, table=0)]))
                 made.append(_decision_of(told, "", ""))
     return list(filter(None, made))
-
-
-def _halves(item: str) -> tuple[str, str]:
-    """`**Choice** - reason` in two; a choice without one is whole, and so is `**Decision:** choice`."""
-    named = re.match(r"\*\*([^*]+):\*\*\s*(\S.*)$", item)
-    if named and key_of(named[1]) == "decision":
-        return named[2], ""
-    found = re.match(r"\*\*(.+?)\*\*\s*[:—\u2013-]*\s*(.*)$", item)
-    return (found[1].rstrip(":"), found[2]) if found else (item, "")
-
-
-def _is_metadata(item: str) -> bool:
-    """Whether an item tells which run or task it is, or a field of something else."""
-    found = re.match(r"\*\*([^*]+?)(?::\*\*|\*\*:)", item)
-    key = key_of(found[1]) if found is not None else "decision"
-    return key != "decision" and bool(key or not markdown.says_something([Line(1, item)], header=True))
 
 
 # ---- one part as the decision that it tells ----
