@@ -34,7 +34,6 @@ _PASSED_BY = frozenset(
     "runs.migrated tasks tests versions workspaces __pycache__".split()
 )
 _SCRIPT_MARK = "# Written by `ralf init --client ralf`, taken out with --uninstall."
-_PYTHON = re.compile(r"^python=(.+)$", re.M)
 _SECTION = re.compile(rf"(?:\r?\n)?{re.escape(BEGIN.partition(',')[0])}.*?{re.escape(END)}(?:\r?\n)?", re.S)
 _START = re.compile(r"`([^`\n]+) start`")
 
@@ -162,23 +161,27 @@ def script_in(text: str) -> Path | None:
 
 def parts(project: Project) -> list[Part]:
     """The script, and the section of each prompt. UsageError where no prompt is found."""
-    found = prompts(project)
-    if not found:
+    found = _all_parts(project)
+    if not found[1:]:
         what = f"holds no {' or '.join(PROMPTS)} of the loop"
         raise UsageError(tree_of(project), what, "name the tree: export BLACKBOX5_HOME=DIR, or BB5_ENGINE_ROOT")
-    return [script_part(project), *(_section_part(project, path) for path in found)]
+    return found
 
 
 def remembered(project: Project) -> list[Part]:
     """Those of them that were put there from here, or are there; no section that serves another project of the tree."""
-    made = []
-    for part in [script_part(project), *(_section_part(project, path) for path in prompts(project))]:
+
+    def is_ours(part: Part) -> bool:
         text = _text_of(part.path)
         named = script_in(text)
         is_anothers = named is not None and named != script_path(project) and named.is_file()
-        if not is_anothers and (installation.is_remembered(project, part.path) or part.stripped(text) != text):
-            made.append(part)
-    return made
+        return not is_anothers and (installation.is_remembered(project, part.path) or part.stripped(text) != text)
+
+    return [*filter(is_ours, _all_parts(project))]
+
+
+def _all_parts(project: Project) -> list[Part]:
+    return [script_part(project), *(_section_part(project, path) for path in prompts(project))]
 
 
 def script_part(project: Project) -> Part:
@@ -247,23 +250,14 @@ def checks(project: Project) -> Iterator[Check]:
     again = f"{shlex.quote(sys.executable)} -m ralf_cli init --client ralf"
     if told := clash(project):
         yield Check("ralf loop", "warning", told, f"for this one type: {command(project)}")
-    path = script_path(project)
-    door, sections = _text_of(path), [(prompt, _text_of(prompt)) for prompt in prompts(project)]
-    if not door and not any(_SECTION.search(text) for _, text in sections):
+    parts, told_of = _all_parts(project), {path: _text_of(path) for path in (script_path(project), *prompts(project))}
+    if not any(part.stripped(told_of[part.path]) != told_of[part.path] for part in parts):
         return
-    found = _PYTHON.search(door)
-    python = next(iter(shlex.split(found[1])), "") if found else ""
-    is_there = bool(python) and Path(python).exists()
-    is_ours = installation.is_pinned(project, path) and door == script_text(project)
-    said = "calls this ralf" if is_ours else f"is of another hand or version, or calls another Python: {python}"
-    if not is_there:
-        said = f"names {python or 'no Python'}, which is not there" if door else "is not there"
-    state: State = "problem" if not is_there else "ok" if is_ours else "warning"
-    yield Check("ralf loop", state, f"{path}: {said}", again if state != "ok" else "")
-    for prompt, text in sections:
-        is_told = holds_section(text, path)
-        said = "tells how earlier runs are read" if is_told else "has no section of this version"
-        yield Check("ralf loop", "ok" if is_told else "warning", f"{prompt}: {said}", "" if is_told else again)
+    for part in parts:
+        is_ours = part.holds(told_of[part.path]) and (not part.runs or installation.is_pinned(project, part.path))
+        said = "is as this ralf writes it" if is_ours else "is not there, or not as this ralf writes it"
+        state: State = "ok" if is_ours else "problem" if part.runs else "warning"
+        yield Check("ralf loop", state, f"{part.path}: {said}", "" if is_ours else again)
 
 
 def _text_of(path: Path) -> str:
