@@ -91,14 +91,8 @@ class RunFolder:
             known = name.upper()
             return _FIRST.index(known) if known in _FIRST else 9 + (_LAST.index(known) + 1 if known in _LAST else 0)
 
-        return tuple(
-            sorted((one for one in self.files if one.lower().endswith(".md") and one not in self.given), key=place)
-        )
-
-    @cached_property
-    def given(self) -> tuple[str, ...]:
-        """The Markdown that the run was given: its prompt, its task."""
-        return tuple(name for name in self.files if _GIVEN.match(name))
+        written = (one for one in self.files if one.lower().endswith(".md") and not _GIVEN.match(one))
+        return tuple(sorted(written, key=place))
 
     @cached_property
     def outputs(self) -> tuple[str, ...]:

@@ -141,12 +141,6 @@ def last_words(output: str) -> str:
     return next((text for text in reversed(said) if len(text) > _LEAST), "")
 
 
-def last_thought(parts: Sequence[Part]) -> str:
-    """The last sentence of its thoughts that says something, "" for none: how far a run came that told no results."""
-    written = [part for part in parts if part.document.upper() == "THOUGHTS.MD" and part.is_written]
-    return last_words(written[-1].text) if written else ""
-
-
 def items_of(parts: Iterable[Part], heading: str) -> list[str]:
     """The entries below headings of a kind, without those that are ticked off."""
     lines = (line for node in _below(parts, heading) for line in node.lines)

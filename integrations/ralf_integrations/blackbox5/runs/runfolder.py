@@ -81,12 +81,13 @@ class _Reading:
             self.recorded.summary,
             *(documents.first_words(prose) or prose for prose in self.recorded.notes[:1]),
             documents.last_words(self.output),
-            *self.recorded.told.get("blockers", [])[:1],
         )
         self.said = next((_in_short(text) for text in texts if text.strip()), "")
 
     def notes(self, origin: str) -> Notes:
-        found = [*self._of_documents(), *self._of_registry(), *self._of_records(), *self._of_output()]
+        found = [*self._of_documents(), *self._of_registry(), *self._of_records()]
+        if self.output and not self.logged:
+            found += self._said_in(self.output, self.folder.outputs[-1])
         empty = len(self.texts) - len(self.written)
         made = Notes(
             self.folder.path,
@@ -146,13 +147,14 @@ class _Reading:
         ]
         phases = (self._field(name, "phase", "current phase") for name in self.folder.documents)
         phase = recorded.phase or next(filter(None, phases), "")
+        thoughts = [part.text for part in self.parts if part.document.upper() == "THOUGHTS.MD" and part.is_written]
         asked = {"current_task": task, "task_title": title, "current_phase": phase}
         work = {
             "next_steps": self._listed("next_steps", documents.NEXT),
             "blockers": self._listed("blockers", documents.BLOCKERS),
             "findings": [*map(_in_short, recorded.told.get("discoveries", [])[:_MOST_LISTED])],
             "outcome": self.outcome,
-            "last_statement": self.said or _in_short(documents.last_thought(self.parts)),
+            "last_statement": self.said or _in_short(documents.last_words("".join(thoughts[-1:]))),
             "work_status": "completed" if self.outcome == "COMPLETE" else self.outcome.lower() or "in_progress",
             **{name: value for name, value in asked.items() if value},
         }
@@ -211,10 +213,6 @@ class _Reading:
         for tree in recorded.decisions:
             if (written := registry.decision_of(tree, (1, 1))) and _is_said(decisions.statement_of(written)):
                 yield self._decision(recorded.file, registry.words_of(tree), written)
-
-    def _of_output(self) -> Iterator[Event]:
-        if not self.logged and self.output:
-            yield from self._said_in(self.output, self.folder.outputs[-1])
 
     def _said_in(self, text: str, name: str, line: int = 1, **fields: Any) -> Iterator[Event]:
         if _is_said(text):
