@@ -34,7 +34,8 @@ _PASSED_BY = frozenset(
     "runs.migrated tasks tests versions workspaces __pycache__".split()
 )
 _SCRIPT_MARK = "# Written by `ralf init --client ralf`, taken out with --uninstall."
-_SECTION = re.compile(rf"(?:\r?\n)?{re.escape(BEGIN.partition(',')[0])}.*?{re.escape(END)}(?:\r?\n)?", re.S)
+_OPENED = re.escape(BEGIN.partition(",")[0])
+_SECTION = re.compile(rf"(?:\r?\n)?{_OPENED}(?:(?!{_OPENED}).)*?{re.escape(END)}(?:\r?\n)?", re.S)
 _START = re.compile(r"`([^`\n]+) start`")
 
 # ---- the tree and its prompts ----

@@ -129,7 +129,7 @@ _LABELLED_ITEM = re.compile(
     rf"(?:\*\*)?\[?(?P<label>{_ID}|Decision\s*#?\d{{1,3}})\]?(?:\*\*)?\s*[:—\u2013]\s*(?:\*\*)?\s*(?P<title>\S.*)$"
 )
 _TITLES = (
-    re.compile(rf"\[?(?P<label>{_ID})(?:\]?\s*(?:[:.)—\u2013]|\s-(?=\s)|$)|\])\s*(?P<title>.*)$"),
+    re.compile(rf"\A\[?(?P<label>{_ID})(?:\]?\s*(?:[:.)—\u2013]|\s-(?=\s)|$)|\])\s*(?P<title>.*)$"),
     re.compile(
         r"\A(?:[A-Z][\w-]{0,30}[ -]){0,3}Decision\s*+(?:#|No\.?\s*+)?(?P<label>[A-Z]{0,4}-?\d[\w.-]*)?"
         r"\s*+(?:[:—\u2013]|(?<=\s)-(?=\s)|$)\s*+(?P<title>.*)$",

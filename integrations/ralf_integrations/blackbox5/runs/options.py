@@ -12,11 +12,13 @@ from ralf_integrations.blackbox5.runs.outline import Node
 _NO = r"reject(?:ed|ion)?|declined|discarded|dismissed|ruled out|not (?:chosen|selected|needed|required)"
 _YES = r"selected|chosen|chose|accepted|adopted|approved|picked|preferred|winner"
 _NAMED = re.compile(
-    r"\**\s*(?P<name>(?:Option|Alternative|OPT|ALT)[ -]?#?\w{1,4})\s*\**\s*[:.)—\u2013-]+\s*\**\s*(?P<words>.*)$", re.I
+    r"\**\s*(?P<name>(?:Option|Alternative|OPT|ALT)[ -]?#?\w{1,4})"
+    r"\s*+\**+\s*+[:.)—\u2013-]++\s*+\**+\s*+(?P<words>.*)$",
+    re.IGNORECASE,
 )
 _NUMBERED = re.compile(r"\s*(?P<name>\d{1,3}|[A-Za-z])[.)]\s+(?P<words>.*)$")
 _VERDICT = re.compile(  # behind a mark, or in brackets: else the word is a part of the option
-    rf"(?:[:→>—\u2013✅✓❌✗(\[]|\s-)[\s✅✓❌✗*]*(?:(?P<no>{_NO})|(?P<yes>{_YES}))\b", re.I
+    rf"(?:[:→>—\u2013✅✓❌✗(\[]|\s-)[\s✅✓❌✗*]{{0,9}}(?:(?P<no>{_NO})|(?P<yes>{_YES}))\b", re.I
 )
 _NOTE = re.compile(
     r"\W*(?:pros?|cons?|(?:dis)?advantages?|benefits?|drawbacks?|risks?|reasons?|why(?: not)?|evidence \w+"
