@@ -221,18 +221,6 @@ def test_a_checkpoint_is_made_once_per_crossing_also_by_new_processes(
         assert ran.json()["current_tokens"] == tokens
 
 
-@pytest.mark.ci
-def test_of_many_processes_at_once_one_makes_it(tmp_path: Path, run_dir: Path, session: Path) -> None:
-    args = ["check", "--run-dir", run_dir, "--tokens", 150_000, "--route", ROUTE, "--transcript", session]
-    command = [sys.executable, "-m", "ralf_integrations.blackbox5.context_budget", *map(str, args)]
-    env = storekit.environment(tmp_path)
-    started = [subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(20)]
-    said = [child.communicate(timeout=storekit.HANGS)[1].decode() for child in started]
-    assert [child.returncode for child in started] == [0] * 20, said
-    assert counts(tmp_path) == 1
-    assert sum("checkpoint cp-001" in text for text in said) == 1
-
-
 def test_a_checkpoint_that_fails_stops_nothing_and_is_tried_again(
     tmp_path: Path, run_dir: Path, session: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

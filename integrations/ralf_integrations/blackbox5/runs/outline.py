@@ -42,6 +42,7 @@ _MAIN = ("decision", "rationale", "options", "alternative", "why not", "reversib
 _AROUND = re.compile(r"^[\W\d_]+(?=\w)|(?<=\w)[\W_]+$")
 _LONGEST_NAME = 200
 _BOLD, _WITHIN, _DEEP, _ITEM = 7, 8, 9, 10  # depths below those of headings
+_DEEPEST = 40  # characters before an item
 
 
 def key_of(name: str) -> str:
@@ -137,7 +138,8 @@ def _node(line: Line, open_: Sequence[Node]) -> Node | None:
         found = FIELD.match(words)
         if item is None and not bold and not (found and found["mark"]):
             return None
-        made = Node("item" if item else "bold", _ITEM + line.indent if item else _BOLD, line, words, plain(words))
+        depth = _ITEM + min(line.indent, _DEEPEST) if item else _BOLD
+        made = Node("item" if item else "bold", depth, line, words, plain(words))
         if found is not None and (item is None or key_of(found["name"])):
             made.name = plain(found["name"])
             made.lines += [line._replace(text=found["rest"].strip())] if found["rest"].strip() else []
