@@ -92,21 +92,19 @@ class Checkpointing:
         """
         if self.threshold <= 0 or environment.checkpoints_are_off():
             return False
-        if percent < self.threshold or percent <= self.crossed - _FALLEN:
-            self.crossed = 0.0
-        if percent < self.threshold:
+        if percent >= self.threshold and self.crossed and percent > self.crossed - _FALLEN:
+            self.crossed = max(self.crossed, percent)
             return False
-        is_new = not self.crossed
+        self.crossed = 0.0
         try:
-            if is_new and not self._is_wanted(self.project()):
+            if percent < self.threshold or not self._is_wanted(self.project()):
                 return False
-            if is_new:
-                self.make("pressure")
+            self.make("pressure")
         except (RalfError, OSError) as error:
             say(f"no checkpoint: {error}")
             return False
-        self.crossed = max(self.crossed, percent)
-        return is_new
+        self.crossed = percent
+        return True
 
     def make(self, reason: str = "manual") -> CheckpointReport:
         """Make a checkpoint of what is new. Raises TranscriptNotFound, and what `ralf.checkpoint` raises."""
