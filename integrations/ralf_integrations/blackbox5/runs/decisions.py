@@ -273,7 +273,9 @@ def _decision_of(node: Node, title: str, label: str) -> WrittenDecision | None:
     said = next((one for one in fields if one.value == text and one.key in ("decision", "approach")), None)
     options = _options_in(fields)
     taken = chosen(options, text)
-    if taken is not None and plain(text).strip(" .*`").casefold() in ("", taken.name.casefold(), taken.called):
+    bare = plain(text).strip(" .*`").casefold()
+    named = bare.partition(" (")[0] if bare.endswith(")") else bare
+    if taken is not None and named in ("", taken.name.casefold(), taken.called):
         text = taken.text
     elif not text:
         text, lead_rest = _first_said(lead)
