@@ -15,7 +15,7 @@ from ralf.text.patterns import regex
 from ralf.transcripts.events import Event
 from ralf.transcripts.notes import Notes
 from ralf_integrations.blackbox5.runs import runfolder
-from ralf_integrations.blackbox5.runs.folder import RECORDS, RunFolder, time_of
+from ralf_integrations.blackbox5.runs.folder import GIVEN, RECORDS, RunFolder, time_of
 from ralf_migrations.reading import Part, Reading, Unreadable, agent_of_run, beginning, route_of, task_of_run
 
 _NAME = regex(r"run-(?P<number>\d)?.+")
@@ -84,7 +84,7 @@ def _left(run: RunFolder) -> Iterator[str]:
     for name in run.files:
         if name in _COUNTERS:
             yield f"{name}: counters of the context budget, which tell nothing of the work"
-        elif name in run.given:
+        elif GIVEN.match(name):
             yield f"{name}: what the run was given"
         elif name not in known:
             yield f"{name}: {'a mark of the loop' if name.startswith('.') else 'no document of a run'}"

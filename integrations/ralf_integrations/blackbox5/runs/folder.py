@@ -36,7 +36,9 @@ AGENTS = (
 _FIRST = ("THOUGHTS.MD", "ASSUMPTIONS.MD", "DECISIONS.MD")
 _LAST = ("LEARNINGS.MD", "RESULTS.MD", "SUMMARY.MD")
 _MARKS = (*(name.replace("MD", "md") for name in (*_FIRST, *_LAST)), *RECORDS)
-_GIVEN = re.compile(r"(?i)(?:.*prompt|AGENT_CONTEXT|TASK-CONTEXT|ACTIVE-CONTEXT|README|task)\.md\Z")
+GIVEN = re.compile(r"(?i)(?:.*prompt|AGENT_CONTEXT|TASK-CONTEXT|ACTIVE-CONTEXT|README|task)\.md\Z")
+"""Matches the Markdown that a run was given: its prompt, its task."""
+
 _OUTPUT = re.compile(r"(?i).*(?:output|claude|session|agent)[\w.-]*\.(?:log|txt)\Z")
 
 
@@ -91,7 +93,7 @@ class RunFolder:
             known = name.upper()
             return _FIRST.index(known) if known in _FIRST else 9 + (_LAST.index(known) + 1 if known in _LAST else 0)
 
-        written = (one for one in self.files if one.lower().endswith(".md") and not _GIVEN.match(one))
+        written = (one for one in self.files if one.lower().endswith(".md") and not GIVEN.match(one))
         return tuple(sorted(written, key=place))
 
     @cached_property
