@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import sys
 import time
@@ -23,11 +24,12 @@ from ralf_cli.output import emit_json, fields_of, say, table
 from ralf_integrations.loop import caps, launch, processes, state as states
 from ralf_integrations.loop.caps import Spent, duration_text, spent_text
 from ralf_integrations.loop.options import Event, Options, Result
-from ralf_integrations.loop.preview import dry_run
 from ralf_integrations.loop.run import Loop
 from ralf_integrations.loop.state import LoopState
+from ralf_integrations.loop.work import Work
 from ralf_integrations.orchestrator import MOST_BYTES, hand_over
 
+_MOST_TASKS = 10_000  # in a dry run
 _MOST_SHOWN = 40  # tasks that are listed at the end
 _PATIENCE = 30.0  # seconds that `stop` waits for agents to end
 
@@ -130,7 +132,11 @@ def loop(
 
 
 def _dry_run(options: Options) -> None:
-    found = dry_run(project(), options, lambda agent: launch.command(agent, session="SESSION", last="LAST"))
+    found = []
+    for state in Work(project()).ready_for((), _MOST_TASKS, others=True, without=()):
+        agent, none = options.agent_for(state.task.role), f"no agent for the role {state.task.role}"
+        told = shlex.join(launch.command(agent, session="SESSION", last="LAST")) if agent is not None else none
+        found.append((state.task.id, state.task.title, told))
     if is_json():
         emit_json([dict(zip(("task", "title", "command"), one, strict=True)) for one in found])
         return
@@ -142,19 +148,15 @@ def _dry_run(options: Options) -> None:
     say(f"dry run: nothing was started; {options.workers} at a time, each prompt on standard input or in {{prompt}}")
 
 
-class _View:
-    def event(self, event: Event) -> None:
-        """Print it as a line: in a pipe without others' words, which an agent may read."""
-        told = event.whole if sys.stdout.isatty() else event.line
-        sys.stdout.write(f"{json.dumps(fields_of(event), ensure_ascii=False) if is_json() else told}\n")
-        sys.stdout.flush()
-
-    def draw(self, state: LoopState) -> None:
-        """Lines tell all of it."""
+def _tell(event: Event) -> None:
+    """Print it as a line: in a pipe without others' words, which an agent may read."""
+    told = event.whole if sys.stdout.isatty() else event.line
+    sys.stdout.write(f"{json.dumps(fields_of(event), ensure_ascii=False) if is_json() else told}\n")
+    sys.stdout.flush()
 
 
 def _run(options: Options) -> int:
-    result = Loop(project(), options, _View()).run()
+    result = Loop(project(), options, _tell).run()
     with suppress(OSError):
         _emit(result)
         if options.worktrees is not None and result.spent.starts and not is_json():

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from ralf_integrations.loop.caps import Caps, Spent
 from ralf_integrations.loop.launch import Agent
-from ralf_integrations.loop.state import LoopState
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +106,3 @@ class Result:
     def status(self) -> int:
         """The exit status."""
         return 1 if self.unfinished or self.unproven else 0
-
-
-class View(Protocol):
-    """Who is told."""
-
-    def event(self, event: Event) -> None:
-        """Something happened."""
-
-    def draw(self, state: LoopState) -> None:
-        """How it stands, as often as a person can see."""

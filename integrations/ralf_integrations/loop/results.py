@@ -18,19 +18,17 @@ def result(
     work: Work,
     completed: Sequence[TaskState],
     spent: Spent,
-    given_up: Mapping[str, str],
     seen: Mapping[str, str],
 ) -> Result:
     """What a loop came to.
 
     reason     why it ended, "" where nothing more could be started
     completed  tasks with their evidence as it holds now
-    given_up   why, by task: those that failed and whose files cannot be written
     seen       titles by task: of all that were not done when the loop looked
     """
     tasks = Tasks(work.project)
     by_cause = sorted(work.unfinished(), key=lambda one: (bool(one.waits_for), one.task.status != "failed"))
-    left = [Unfinished(one.task.id, one.task.title, _why(options, one, given_up)) for one in by_cause]
+    left = [Unfinished(one.task.id, one.task.title, _why(options, one)) for one in by_cause]
     damaged = [one for one in tasks.list(limit=0).damaged if not folders.folder_status(one[0])]
     left += [Unfinished(folders.name_of(path), "", f"cannot be read: {why}") for path, why in damaged]
     known = tasks.states(list(seen)).keys() | {one.task for one in left}  # what has become unreadable is not gone
@@ -40,11 +38,9 @@ def result(
     return Result(told, len(completed), tuple(left), tuple(unproven), spent)
 
 
-def _why(options: Options, state: TaskState, given_up: Mapping[str, str]) -> str:
+def _why(options: Options, state: TaskState) -> str:
     if state.is_foreign:
         return "foreign: accept it with `ralf trust`"
-    if state.task.id in given_up:
-        return f"failed: {given_up[state.task.id]}"
     if state.task.status == "failed":
         return f"failed: {state.reason}" if state.reason else "failed"
     if state.claim is not None:

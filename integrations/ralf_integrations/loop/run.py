@@ -11,7 +11,7 @@ import os
 import random
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ralf.errors import DamagedPlan, RalfError
+from ralf.errors import Damaged, DamagedPlan, RalfError
 from ralf.project import Project
 from ralf.redact import redactor_for
 from ralf.storage.files import open_single_link
@@ -31,7 +31,7 @@ from ralf_integrations.loop import caps, exits, logs, processes, results, rounds
 from ralf_integrations.loop.caps import Spent
 from ralf_integrations.loop.exits import Ended, Verdict
 from ralf_integrations.loop.launch import Agent, NoWorktree, Worktrees
-from ralf_integrations.loop.options import Event, Options, Result, View
+from ralf_integrations.loop.options import Event, Options, Result
 from ralf_integrations.loop.processes import CannotStart, Job, Signals
 from ralf_integrations.loop.starts import SETTLING, SOON, Start
 from ralf_integrations.loop.state import LoopState, Running
@@ -48,12 +48,12 @@ _RECORDING = 60.0  # seconds beyond the time limit of a `verify:` command, for r
 class Loop:
     """One run of the loop."""
 
-    def __init__(self, project: Project, options: Options, view: View) -> None:
-        """UsageError, OSError where the project's store cannot be written."""
+    def __init__(self, project: Project, options: Options, view: Callable[[Event], None]) -> None:
+        """`view` is told what happens. UsageError, OSError where the project's store cannot be written."""
         project.prepare()  # before anything asks where its cache is
         self._project = project
         self._options = options
-        self._view: View | None = view
+        self._view: Callable[[Event], None] | None = view
         self._work = Work(project, options.seconds, options.tokens)
         self._logs = states.folder(project) / "logs"
         self._starts: list[Start] = []
@@ -61,7 +61,6 @@ class Loop:
         self._state = LoopState()
         self._parked: dict[str, float] = {}  # by client, seconds since 1970
         self._not_before: dict[str, float] = {}  # by task, monotonic
-        self._given_up: dict[str, str] = {}  # by task, why: those whose files cannot be written
         self._rounds: dict[str, tuple[str, int]] = {}  # by task: its signature, rounds that it is unchanged
         self._seen: dict[str, str] = {}  # titles by task: of all that were not done when somebody looked
         self._done_in: dict[str, Path] = {}  # by task, the working directory of its agent
@@ -70,7 +69,7 @@ class Loop:
         self._is_stopped = False
         self._reason = ""  # once it is known why nothing new begins
         self._begun = time.monotonic()
-        self._looked = self._rotated = self._drawn = self._idle_looked = -math.inf
+        self._looked = self._rotated = self._idle_looked = -math.inf
         self._waits = self._said_held = self._said_damaged = ""
         self._is_saved = True
 
@@ -121,7 +120,6 @@ class Loop:
             self._stop(f"cap reached: {cap}")
         self._fill()
         self._rotate()
-        self._draw()
         if self._starts or (self._checking is None and not self._reason and not self._is_nothing_left()):
             return True
         if self._checking is None or self._checking.is_over():
@@ -211,7 +209,7 @@ class Loop:
         self._looked = now
         self._not_before = {task: when for task, when in self._not_before.items() if when > now}
         busy = {task for start in self._starts for task in (start.known.task, *start.closing)}
-        busy |= self._given_up.keys() | self._not_before.keys()
+        busy |= self._not_before.keys()
         ready = iter(self._ready(free + _AHEAD, busy))
         while free > 0 and not self._reason:
             if reached := self._options.caps.reached(self._spent, now - self._begun):
@@ -272,8 +270,6 @@ class Loop:
         attempt = works.failures(task) + 1
         told = f" (attempt {attempt} of {self._options.retries + 1})" if attempt > 1 else ""
         self._tell("start", f"{agent.label} (process {start.known.process}){told}", start, detail=task.task.title)
-        if agent.client and self._spent.starts == 1:
-            starts.warm(self._project)
         return True
 
     def _keep(self, known: Running) -> None:
@@ -308,7 +304,7 @@ class Loop:
                 if verdict.promise:
                     promised.append((state.task.id, lease, self._promised(start, state, lease, verdict)))
                 else:
-                    self._settle(start, state, lease, verdict)
+                    self._settled(start, state, lease, verdict)
         for id_, lease, job in promised:
             while not job.is_over():
                 yield SOON
@@ -316,7 +312,7 @@ class Loop:
             state = self._work.get(id_)
             if state is not None and works.how_it_stands(state, lease) == "held":
                 refused = exits.refusal(state.evidence, known.began)
-                self._settle(start, state, lease, exits.promise_not_kept(refused, stopped=start.stopped))
+                self._settled(start, state, lease, exits.promise_not_kept(refused, stopped=start.stopped))
         for id_ in (known.task, *(state.task.id for state in others)):
             renewing = self._renewed_evidence(start, id_)  # before the next agent here may edit the same files
             while renewing is not None and not renewing.is_over():
@@ -353,6 +349,14 @@ class Loop:
         self._tell("end", f"promised {verdict.promise}", start, state, detail=state.task.title)
         return job
 
+    def _settled(self, start: Start, state: TaskState, lease: str, verdict: Verdict) -> None:
+        """`_settle`; a file that its agent has left unreadable ends no loop: nobody can claim its task."""
+        try:
+            self._settle(start, state, lease, verdict)
+        except Damaged as error:
+            self._forget(state.task.id)
+            self._tell("warning", f"{verdict.told}, which is not recorded: {error}", start, state)
+
     def _settle(self, start: Start, state: TaskState, lease: str, verdict: Verdict) -> None:
         """Record the outcome for one task, and what comes next."""
         outcome, task, told = verdict.outcome, state.task, verdict.told
@@ -365,13 +369,15 @@ class Loop:
             tries = 0 if outcome == "handed-over" else works.failures(state) + 1
             if tries > self._options.retries:
                 which = f"(attempt {tries} of {self._options.retries + 1}: {outcome})"
-                self._give_up(task.id, lease, f"{verdict.note} {which}")
+                self._work.fail(lease, f"{verdict.note} {which}")
+                self._forget(task.id)
                 text = f"failed after {tries} attempt{'s' * (tries != 1)}: {told}"
                 self._tell("end", text, start, state, detail=verdict.said)
                 return
             if idle := self._idle_rounds(start, state):
                 what = f"stalled: no change of its route, files, commits or tests over {idle} rounds"
-                self._give_up(task.id, lease, f"{what}; the last one: {outcome}: {verdict.note}")
+                self._work.fail(lease, f"{what}; the last one: {outcome}: {verdict.note}")
+                self._forget(task.id)
                 self._tell("end", what, start, state)
                 return
         self._work.release(lease, outcome, verdict.note)
@@ -395,16 +401,6 @@ class Loop:
             with suppress(OSError):
                 return Job(lambda: work.renew_evidence(task, place), str(start.told.errors), SETTLING)
         return None
-
-    def _give_up(self, task: str, lease: str, reason: str) -> None:
-        """A task failed. Where that cannot be recorded, it is at least not tried again here."""
-        self._forget(task)
-        try:
-            self._work.fail(lease, reason)
-        except (RalfError, OSError) as error:
-            self._given_up[task] = reason
-            self._tell("warning", f"{task}: its failure is not recorded: {error}")
-            self._work.release(lease, "crashed", reason)
 
     def _forget(self, task: str) -> None:
         self._rounds.pop(task, None)
@@ -439,7 +435,7 @@ class Loop:
         is_left, held, waits = False, list[str](), list[str]()
         for state in self._work.unfinished():
             self._seen[state.task.id] = state.task.title
-            if state.task.status != "pending" or state.is_foreign or state.task.id in self._given_up:
+            if state.task.status != "pending" or state.is_foreign:
                 continue
             agent = self._options.agent_for(state.task.role)
             if state.claim is not None:
@@ -493,9 +489,7 @@ class Loop:
 
     def _result(self) -> Result:
         completed = self._completed()
-        return results.result(
-            self._options, self._reason, self._work, completed, self._spent, self._given_up, self._seen
-        )
+        return results.result(self._options, self._reason, self._work, completed, self._spent, self._seen)
 
     # ---- waiting, and what is told ----
 
@@ -532,17 +526,11 @@ class Loop:
             log.write(f"{at[:10]} {event.whole}\n".encode("utf-8", "replace"))
         if self._view is not None:
             try:
-                self._view.event(event)
+                self._view(event)
             except OSError:  # nobody reads on: a terminal that was closed, a pipe that has ended
                 self._view = None
                 if not self._options.detached and not self._reason:
                     self._stop("nobody reads what it prints")
-
-    def _draw(self) -> None:
-        if self._view is not None and time.monotonic() >= self._drawn + 0.25:
-            self._drawn = time.monotonic()
-            with suppress(OSError):
-                self._view.draw(self._now())
 
     def _now(self, also: Running | None = None, **changes: Any) -> LoopState:
         spent, starts_ = self._used(), [start.known for start in self._starts]

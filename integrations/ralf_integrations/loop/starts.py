@@ -13,10 +13,8 @@ from pathlib import Path
 
 from ralf.errors import RalfError
 from ralf.project import Project
-from ralf.redact import redactor_for
 from ralf.route import offsets
 from ralf.tasks.model import TaskState
-from ralf.text import tokens
 from ralf.transcripts.reader import open_transcript
 from ralf_integrations.hooks import session_registry
 from ralf_integrations.loop import launch, processes
@@ -216,14 +214,6 @@ def _owes(project: Project, route: str, log: Path) -> bool:
     except (RalfError, OSError):
         return False
     return size not in taken and size != known.taken
-
-
-def warm(project: Project) -> None:
-    """Load the tokenizer and compile the patterns for secrets while the first agent begins, so that the processes that
-    make a checkpoint have both: that is a third of what it costs them.
-    """
-    tokens.count("\u00e9t\u00e9")
-    redactor_for(project).text("password = warm\n" * 1_500)  # the engine, too, which long texts are worth
 
 
 def _checkpoint(root: Path, route: str, log: Path) -> None:
