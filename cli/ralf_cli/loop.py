@@ -21,9 +21,18 @@ from ralf.text import cleaning
 from ralf_cli.command import Command, F, command, given, handed_over, is_json, project, root
 from ralf_cli.main import LazyGroup
 from ralf_cli.output import emit_json, fields_of, say, table
-from ralf_integrations.loop import caps, launch, processes, state as states
-from ralf_integrations.loop.caps import Spent, duration_text, spent_text
-from ralf_integrations.loop.options import Event, Options, Result
+from ralf_integrations.loop import launch, processes, state as states
+from ralf_integrations.loop.options import (
+    Caps,
+    Event,
+    Options,
+    Result,
+    Spent,
+    amount_of,
+    duration_text,
+    seconds_of,
+    spent_text,
+)
 from ralf_integrations.loop.run import Loop
 from ralf_integrations.loop.state import LoopState
 from ralf_integrations.loop.work import Work
@@ -108,18 +117,18 @@ def loop(
         return
     if not agents:
         raise UsageError("--agent", "which command works on the tasks?", "ralf loop --agent claude --dry-run")
-    starts, tokens = caps.amount_of(max_starts, "--max-starts"), caps.amount_of(max_tokens, "--max-tokens")
+    starts, tokens = amount_of(max_starts, "--max-starts"), amount_of(max_tokens, "--max-tokens")
     options = Options(
         agents=tuple(launch.parse_all(agents)),
-        caps=caps.Caps(
+        caps=Caps(
             None if starts is None else int(starts),
             None if tokens is None else int(tokens),
-            caps.amount_of(max_usd, "--max-usd"),
-            caps.seconds_of(max_time, "--max-time"),
+            amount_of(max_usd, "--max-usd"),
+            seconds_of(max_time, "--max-time"),
         ),
-        timeout=caps.seconds_of(timeout, "--timeout"),
-        grace=caps.seconds_of(grace, "--grace", least=0.0) or 0.0,
-        backoff=caps.seconds_of(backoff, "--backoff", least=0.0) or 0.0,
+        timeout=seconds_of(timeout, "--timeout"),
+        grace=seconds_of(grace, "--grace", least=0.0) or 0.0,
+        backoff=seconds_of(backoff, "--backoff", least=0.0) or 0.0,
         park=not no_park,
         adopt=not end_orphans,
         **more,

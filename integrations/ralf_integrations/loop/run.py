@@ -27,11 +27,10 @@ from ralf.tasks import evidence as proofs
 from ralf.tasks.model import TaskState
 from ralf.text.cleaning import clean, one_line, trimmed
 from ralf_integrations.hooks import session_registry
-from ralf_integrations.loop import caps, exits, logs, processes, results, rounds, starts, state as states, work as works
-from ralf_integrations.loop.caps import Spent
-from ralf_integrations.loop.exits import Ended, Verdict
+from ralf_integrations.loop import logs, outcomes, processes, starts, state as states, work as works
 from ralf_integrations.loop.launch import Agent, NoWorktree, Worktrees
-from ralf_integrations.loop.options import Event, Options, Result
+from ralf_integrations.loop.options import Event, Options, Result, Spent, duration_text, spent_text
+from ralf_integrations.loop.outcomes import Ended, Verdict
 from ralf_integrations.loop.processes import CannotStart, Job, Signals
 from ralf_integrations.loop.starts import SETTLING, SOON, Start
 from ralf_integrations.loop.state import LoopState, Running
@@ -103,7 +102,7 @@ class Loop:
             except BaseException as error:
                 self._abandon(f"{type(error).__name__}: {error}")
                 raise
-            self._tell("over", f"{result.reason}; {caps.spent_text(self._spent)}")
+            self._tell("over", f"{result.reason}; {spent_text(self._spent)}")
             self._save(ended=round(time.time(), 3), status=result.status, reason=result.reason)
             return result
 
@@ -311,8 +310,8 @@ class Loop:
             del start.closing[id_]
             state = self._work.get(id_)
             if state is not None and works.how_it_stands(state, lease) == "held":
-                refused = exits.refusal(state.evidence, known.began)
-                self._settled(start, state, lease, exits.promise_not_kept(refused, stopped=start.stopped))
+                refused = outcomes.refusal(state.evidence, known.began)
+                self._settled(start, state, lease, outcomes.promise_not_kept(refused, stopped=start.stopped))
         for id_ in (known.task, *(state.task.id for state in others)):
             renewing = self._renewed_evidence(start, id_)  # before the next agent here may edit the same files
             while renewing is not None and not renewing.is_over():
@@ -325,14 +324,14 @@ class Loop:
         others = {one.known.session for one in self._starts if one is not start}  # tasks may share a route
         handed = self._work.handed_over(state.task.context_route, others)
         began = datetime.fromtimestamp(known.began, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-        return exits.judge(
+        return outcomes.judge(
             Ended(
                 start.status,
                 works.how_it_stands(state, lease),
                 hung=start.hung,
                 stopped=start.stopped,
                 handed_over=handed not in ("", known.handed) and (is_main or handed >= began),
-                refused=exits.refusal(state.evidence, known.began),
+                refused=outcomes.refusal(state.evidence, known.began),
                 message=told.message,
                 limit=told.limit,
                 said=logs.last_line(told.errors) or logs.last_line(told.output),
@@ -390,7 +389,7 @@ class Loop:
             longest = min(self._options.longest, self._options.backoff * 2.0 ** min(tries - 1, 30))
             delay = longest * random.uniform(0.5, 1.0)  # noqa: S311  # so that workers do not come at once
             self._not_before[task.id] = time.monotonic() + delay
-            again = caps.duration_text(max(0.1, round(delay, 1)))
+            again = duration_text(max(0.1, round(delay, 1)))
             self._tell("retry", f"{told}; again in {again}", start, state, detail=verdict.said)
 
     def _renewed_evidence(self, start: Start, task: str) -> Job | None:
@@ -408,7 +407,7 @@ class Loop:
 
     def _idle_rounds(self, start: Start, state: TaskState) -> int:
         """Rounds over which nothing of a task has changed, if they are too many; else 0."""
-        now = rounds.signature(Path(start.known.cwd), state, self._work.context(state.task.context_route))
+        now = outcomes.signature(Path(start.known.cwd), state, self._work.context(state.task.context_route))
         before, count = self._rounds.get(state.task.id, ("", 0))
         count = count + 1 if now == before else 0
         self._rounds[state.task.id] = now, count
@@ -471,17 +470,17 @@ class Loop:
             command, place = state.task.verify.strip(), self._done_in.get(state.task.id)
             if self._options.worktrees is None:
                 place = self._project.root
-            if command and place is not None and not proofs.refusal_of(state) and results.why_not_proven(state):
+            if command and place is not None and not proofs.refusal_of(state) and outcomes.why_not_proven(state):
                 groups.setdefault((command, place), []).append(state)
         for (_, place), group in groups.items():
             first, ids = group[0], [state.task.id for state in group]
             others = f" and {len(ids) - 1} more tasks" if len(ids) > 1 else ""
-            text = f"{results.evidence_text(first)}: its `verify:` runs once more{others and f', for it{others}'}"
+            text = f"{outcomes.evidence_text(first)}: its `verify:` runs once more{others and f', for it{others}'}"
             self._tell("verify", text, state=first, detail=first.task.title)
             log = states.folder(self._project) / "verify.log"
             yield Job(partial(work.verify_again, ids, place), str(log), seconds + _RECORDING)
             for found in filter(None, map(work.get, ids)):
-                self._tell("verify", results.evidence_text(found), state=found, detail=found.task.title)
+                self._tell("verify", outcomes.evidence_text(found), state=found, detail=found.task.title)
 
     def _completed(self) -> list[TaskState]:
         trees = self._options.worktrees
@@ -489,7 +488,7 @@ class Loop:
 
     def _result(self) -> Result:
         completed = self._completed()
-        return results.result(self._options, self._reason, self._work, completed, self._spent, self._seen)
+        return outcomes.result(self._options, self._reason, self._work, completed, self._spent, self._seen)
 
     # ---- waiting, and what is told ----
 

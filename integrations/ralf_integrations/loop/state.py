@@ -84,7 +84,7 @@ class LoopState:
     began, updated, ended  seconds since 1970, 0 for not yet
     detached  whether it has no terminal; `log`: where it tells what happens, from `log_offset` on
     running   its starts
-    starts, tokens, usd, unknown, unpriced  what it has used up, as `caps.Spent`
+    starts, tokens, usd, unknown, unpriced  what it has used up, as `options.Spent`
     parked    by client, until when its usage limit lasts
     waits     what it waits for while none of its agents runs
     reason    why it ended, or is about to; `status`: its exit status, -1 while it runs
