@@ -248,9 +248,6 @@ def test_every_link_of_the_pages_leads_to_a_page(client: Client) -> None:
     assert len(seen) > 25
 
 
-# ---- pages of long lists ----
-
-
 # ---- what is foreign ----
 
 
@@ -549,6 +546,3 @@ def test_three_hundred_scripts_are_text_in_exported_files_too(hostile: Project) 
     whole = {token.content.strip() for token in made if token.type == "html_block"}
     assert whole <= {"<details><summary>Decisions that no longer hold</summary>", "</details>"}
     assert len([token for token in made if token.type == "heading_open" and token.tag == "h1"]) == 1
-
-
-# ---- decisions as a lineage ----

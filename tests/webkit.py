@@ -88,7 +88,7 @@ def example(folder: Path) -> Project:
     _runs(root)
     _foreign(project)
     now = time.time()
-    loops.save(project, LoopState(began=now - 900, ended=now - 60, starts=4, parked={"codex": now + 5_000}))
+    loops.save(project, LoopState(began=now - 900, ended=now - 60, parked={"codex": now + 5_000}))
     return project
 
 

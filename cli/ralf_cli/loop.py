@@ -27,7 +27,6 @@ from ralf_integrations.loop.options import (
     Event,
     Options,
     Result,
-    Spent,
     amount_of,
     duration_text,
     seconds_of,
@@ -225,7 +224,7 @@ def status(ctx: click.Context) -> None:
 def _show(found: LoopState, how: str) -> None:
     began = _at(found.began)
     when = {"running": f"since {began}", "ended": f"at {_at(found.ended)}", "killed": f"(begun {began})"}
-    spent = spent_text(Spent(found.starts, found.tokens, found.usd, found.unknown, found.unpriced))
+    spent = spent_text(found.spent)
     parts = [
         f"process {found.process}, {spent}",
         *(f"usage limit of {who}, waiting until {_at(until)}" for who, until in found.parked.items()),

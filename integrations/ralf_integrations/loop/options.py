@@ -158,9 +158,7 @@ class Options:
     park      whether a usage limit is waited for
     adopt     whether agents of a loop that was killed go on; else they are ended
     worktrees  a folder with a git worktree for each worker, None: all work in the project
-    backoff   seconds before the first retry; twice as many before each further one, at most `longest`
-    tokens    of the text that a fresh agent reads first
-    detached  whether it has no terminal
+    backoff   seconds before the first retry; twice as many before each further one
     """
 
     agents: tuple[Agent, ...]
@@ -174,10 +172,6 @@ class Options:
     adopt: bool = True
     worktrees: Path | None = None
     backoff: float = 1.0
-    longest: float = 300.0
-    seconds: int = 900
-    tokens: int = 2_500
-    detached: bool = False
 
     def agent_for(self, role: str) -> Agent | None:
         """Who works on tasks of a role; None for nobody."""

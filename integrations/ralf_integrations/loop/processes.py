@@ -292,13 +292,9 @@ class Ending:
 
 
 class Signals:
-    """Catches what would end this process, and wakes whoever waits, within a `with` block.
+    """Catches what would end this process, and wakes whoever waits, within a `with` block."""
 
-    detached  whether a terminal that closes means nothing
-    """
-
-    def __init__(self, *, detached: bool) -> None:
-        self._detached = detached
+    def __init__(self) -> None:
         self._caught: list[int] = []
 
     def __enter__(self) -> Self:
@@ -308,8 +304,6 @@ class Signals:
         caught = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
         self._before = {number: signal.signal(number, self._catch) for number in caught}
         self._before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda *_: None)
-        if self._detached:
-            signal.signal(signal.SIGHUP, signal.SIG_IGN)
         self._waker_before = signal.set_wakeup_fd(self._waker, warn_on_full_buffer=False)
         return self
 

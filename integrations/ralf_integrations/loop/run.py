@@ -17,7 +17,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from ralf.errors import Damaged, DamagedPlan, RalfError
 from ralf.project import Project
@@ -37,6 +36,7 @@ from ralf_integrations.loop.state import LoopState, Running
 from ralf_integrations.loop.told import Told
 from ralf_integrations.loop.work import Work
 
+_LONGEST_PAUSE = 300.0  # seconds before a task is tried again
 _POLL = 1.0  # seconds between two looks for tasks that others finish or add
 _ROTATE = 5.0  # seconds between two looks at the sizes of logs
 _AHEAD = 64  # ready tasks beyond those that could be started that are looked at
@@ -53,12 +53,11 @@ class Loop:
         self._project = project
         self._options = options
         self._view: Callable[[Event], None] | None = view
-        self._work = Work(project, options.seconds, options.tokens)
+        self._work = Work(project)
         self._logs = states.folder(project) / "logs"
         self._starts: list[Start] = []
         self._spent = Spent()
         self._state = LoopState()
-        self._parked: dict[str, float] = {}  # by client, seconds since 1970
         self._not_before: dict[str, float] = {}  # by task, monotonic
         self._rounds: dict[str, tuple[str, int]] = {}  # by task: its signature, rounds that it is unchanged
         self._seen: dict[str, str] = {}  # titles by task: of all that were not done when somebody looked
@@ -66,29 +65,24 @@ class Loop:
         self._check: Iterator[Job] = self._checks()
         self._checking: Job | None = None
         self._is_stopped = False
-        self._reason = ""  # once it is known why nothing new begins
         self._begun = time.monotonic()
         self._looked = self._rotated = self._idle_looked = -math.inf
-        self._waits = self._said_held = self._said_damaged = ""
+        self._said_held = self._said_damaged = ""
         self._is_saved = True
 
     # ---- all of it ----
 
     def run(self) -> Result:
-        """Work until nothing is left to do. AnotherLoop where one runs here already; OSError, RalfError where the store
+        """Work until nothing is left to do. Busy where one runs here already; OSError, RalfError where the store
         cannot be read: then all agents are ended, and their claims released.
         """
-        with states.alone(self._project), Signals(detached=self._options.detached) as self._signals:
-            log = states.log_file(self._project)
+        with states.alone(self._project), Signals() as self._signals:
             self._state = LoopState(
                 process=os.getpid(),
                 born=session_registry.process_start(os.getpid()),
                 machine=session_registry.machine(),
                 began=round(time.time(), 3),
-                detached=self._options.detached,
-                log=str(log),
-                log_offset=log.stat().st_size if log.exists() else 0,
-                workers=self._options.workers,
+                log=str(states.log_file(self._project)),
             )
             try:
                 self._take_over()
@@ -103,7 +97,7 @@ class Loop:
                 self._abandon(f"{type(error).__name__}: {error}")
                 raise
             self._tell("over", f"{result.reason}; {spent_text(self._spent)}")
-            self._save(ended=round(time.time(), 3), status=result.status, reason=result.reason)
+            self._over(result.status, result.reason)
             return result
 
     def _turn(self) -> bool:
@@ -119,11 +113,11 @@ class Loop:
             self._stop(f"cap reached: {cap}")
         self._fill()
         self._rotate()
-        if self._starts or (self._checking is None and not self._reason and not self._is_nothing_left()):
+        if self._starts or (self._checking is None and not self._state.reason and not self._is_nothing_left()):
             return True
         if self._checking is None or self._checking.is_over():
             self._checking = next(self._check, None)
-        return self._checking is not None or not (self._reason or self._is_nothing_left())
+        return self._checking is not None or not (self._state.reason or self._is_nothing_left())
 
     def _used(self) -> Spent:
         """What was used up, with what the agents that run have used so far."""
@@ -146,14 +140,14 @@ class Loop:
 
     def _drain(self, reason: str) -> None:
         """Start nothing new."""
-        if not self._reason:
-            self._reason = reason
+        if not self._state.reason:
+            self._state.reason = reason
             self._tell("stop", reason)
             self._save()
 
     def _stop(self, reason: str) -> None:
         """End all agents, and start nothing new."""
-        self._reason, self._is_stopped = reason, True
+        self._state.reason, self._is_stopped = reason, True
         self._check = iter(())
         if self._checking is not None:
             self._checking.end_within(0.0)
@@ -176,7 +170,7 @@ class Loop:
                 self._work.release(start.known.lease, "released", "its loop broke off")
         self._starts.clear()
         with suppress(OSError, RalfError):
-            self._save(ended=round(time.time(), 3), status=1, reason=why)
+            self._over(1, why)
 
     # ---- starts of a loop that was killed ----
 
@@ -203,14 +197,14 @@ class Loop:
     def _fill(self) -> None:
         free = self._options.workers - len(self._starts)
         now = time.monotonic()
-        if self._reason or self._checking is not None or free <= 0 or now < self._looked + _POLL:
+        if self._state.reason or self._checking is not None or free <= 0 or now < self._looked + _POLL:
             return
         self._looked = now
         self._not_before = {task: when for task, when in self._not_before.items() if when > now}
         busy = {task for start in self._starts for task in (start.known.task, *start.closing)}
         busy |= self._not_before.keys()
         ready = iter(self._ready(free + _AHEAD, busy))
-        while free > 0 and not self._reason:
+        while free > 0 and not self._state.reason:
             if reached := self._options.caps.reached(self._spent, now - self._begun):
                 self._drain(f"cap reached: {reached}")
                 return
@@ -235,9 +229,9 @@ class Loop:
         return self._work.ready_for(roles, most, others=others, without=without)
 
     def _is_parked(self, agent: Agent) -> bool:
-        until = self._parked.get(agent.client or agent.label, 0.0)
+        until = self._state.parked.get(agent.client or agent.label, 0.0)
         if until and time.time() >= until:
-            del self._parked[agent.client or agent.label]
+            del self._state.parked[agent.client or agent.label]
             self._tell("park", f"the usage limit of {agent.label} should be over")
             until = 0.0
         return bool(until)
@@ -252,7 +246,7 @@ class Loop:
         try:
             folder = root if trees is None else Worktrees(trees, root).of(worker)
             place = Running(worker=worker, cwd=str(folder), limit=self._options.timeout or 0.0)
-            begun = starts.begin(self._work, agent, task, place, logs=self._logs, note=note, keep=self._keep)
+            begun = starts.begin(self._work, agent, task, place, logs=self._logs, note=note, keep=self._save)
         except CannotStart as error:
             self._drain(f"no agent can be started: {error.filename}: {error.strerror}")
         except NoWorktree as error:
@@ -270,9 +264,6 @@ class Loop:
         told = f" (attempt {attempt} of {self._options.retries + 1})" if attempt > 1 else ""
         self._tell("start", f"{agent.label} (process {start.known.process}){told}", start, detail=task.task.title)
         return True
-
-    def _keep(self, known: Running) -> None:
-        self._save(also=known)
 
     def _add(self, known: Running, *, is_child: bool = False) -> Start:
         output, errors = (self._logs / f"{known.name}{end}" for end in (".log", ".err"))
@@ -386,7 +377,7 @@ class Loop:
             more = "; a fresh agent goes on" * (outcome == "handed-over")
             self._tell("end", f"{told}{more}", start, state, detail=verdict.said)
         else:
-            longest = min(self._options.longest, self._options.backoff * 2.0 ** min(tries - 1, 30))
+            longest = min(_LONGEST_PAUSE, self._options.backoff * 2.0 ** min(tries - 1, 30))
             delay = longest * random.uniform(0.5, 1.0)  # noqa: S311  # so that workers do not come at once
             self._not_before[task.id] = time.monotonic() + delay
             again = duration_text(max(0.1, round(delay, 1)))
@@ -421,7 +412,7 @@ class Loop:
             self._drain(what)
             return
         client = start.known.client or start.known.label  # as `_is_parked` asks
-        self._parked[client] = max(until, self._parked.get(client, 0.0))
+        self._state.parked[client] = max(until, self._state.parked.get(client, 0.0))
         self._tell("park", f"{what}: waiting, then the same task", start, state)
         self._save()
 
@@ -445,8 +436,8 @@ class Loop:
         told = _some(held)
         if told and told != self._said_held:
             self._tell("wait", f"waiting for {told}")
-        self._said_held, before, self._waits = told, self._waits, _some([*held, *waits])
-        if self._waits != before:
+        self._said_held, before, self._state.waits = told, self._state.waits, _some([*held, *waits])
+        if self._state.waits != before:
             self._save()
         if is_left or held:
             self._idle_looked = time.monotonic()
@@ -454,7 +445,7 @@ class Loop:
 
     def _why_not_yet(self, task: str, agent: Agent) -> str:
         """What keeps a task that is ready from being started; "" for nothing."""
-        if until := self._parked.get(agent.client or agent.label, 0.0):
+        if until := self._state.parked.get(agent.client or agent.label, 0.0):
             return f"the end of the usage limit of {agent.client or agent.label} at {_at(until)}"
         if (when := self._not_before.get(task, 0.0)) > time.monotonic():
             return f"{task}, which is tried again at {_at(time.time() + when - time.monotonic(), 'seconds')}"
@@ -488,14 +479,14 @@ class Loop:
 
     def _result(self) -> Result:
         completed = self._completed()
-        return outcomes.result(self._options, self._reason, self._work, completed, self._spent, self._seen)
+        return outcomes.result(self._options, self._state.reason, self._work, completed, self._spent, self._seen)
 
     # ---- waiting, and what is told ----
 
     def _wait(self) -> None:
         """Until a signal, the end of a child, or whatever is due next."""
         now = time.monotonic()
-        pauses = [*self._not_before.values(), *(now + until - time.time() for until in self._parked.values())]
+        pauses = [*self._not_before.values(), *(now + until - time.time() for until in self._state.parked.values())]
         due = [now + _POLL, *(start.due for start in self._starts), *(one for one in pauses if one > now)]
         due += [now + SOON] * (self._checking is not None)
         self._signals.wait(min(due) - now)
@@ -528,27 +519,21 @@ class Loop:
                 self._view(event)
             except OSError:  # nobody reads on: a terminal that was closed, a pipe that has ended
                 self._view = None
-                if not self._options.detached and not self._reason:
+                if not self._state.reason:
                     self._stop("nobody reads what it prints")
 
-    def _now(self, also: Running | None = None, **changes: Any) -> LoopState:
-        spent, starts_ = self._used(), [start.known for start in self._starts]
-        now: dict[str, Any] = {
-            "running": (*starts_, *([also] if also is not None else [])),
-            "starts": spent.starts,
-            "tokens": spent.tokens,
-            "usd": spent.usd,
-            "unknown": spent.unknown,
-            "unpriced": spent.unpriced,
-            "parked": dict(self._parked),
-            "waits": self._waits if not self._starts else "",
-            "reason": self._reason,
-        }
-        return replace(self._state, **now | changes)
+    def _over(self, status: int, reason: str) -> None:
+        self._state.ended, self._state.status, self._state.reason = round(time.time(), 3), status, reason
+        self._save()
 
-    def _save(self, *, also: Running | None = None, **changes: Any) -> None:
+    def _save(self, also: Running | None = None) -> None:
+        """Keep the state, with a start that is about to begin."""
+        self._state.running = (*(start.known for start in self._starts), *([also] if also is not None else []))
+        self._state.spent = self._used()
+        if self._starts:
+            self._state.waits = ""
         try:
-            states.save(self._project, self._now(also, **changes))
+            states.save(self._project, self._state)
             self._is_saved = True
         except (OSError, RalfError) as error:  # claims hold without it: an agent that goes on is not doubled
             if self._is_saved:

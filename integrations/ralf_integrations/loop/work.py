@@ -39,19 +39,15 @@ _STANDING = """\
 _PREFERENCES = "lasting preferences of the person, from the memory of this project"
 
 _MOST_PREFERENCES = 24
+_LEASE = 900  # seconds that a claim lasts without a sign of life, where the agent's process is not known
+_TOKENS = 2_500  # of the text that a fresh agent reads first
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The tasks of a project, for a loop.
-
-    seconds  how long a claim lasts without a sign of life, where the agent's process is not known
-    tokens   of the text that a fresh agent reads first
-    """
+    """The tasks of a project, for a loop."""
 
     project: Project
-    seconds: int = 900
-    tokens: int = 2_500
 
     @property
     def _tasks(self) -> Tasks:
@@ -121,7 +117,7 @@ class Work:
         """Claim a task for a process; None where another was faster, or it can no longer be claimed. DamagedPlan."""
         root = self.project.root
         try:
-            return claims.claim(task, by=by, seconds=self.seconds, process=process, born=born, keep=True, root=root)
+            return claims.claim(task, by=by, seconds=_LEASE, process=process, born=born, keep=True, root=root)
         except (Busy, NotFound):
             return None
         except UsageError:  # a person has closed it just now
@@ -172,7 +168,7 @@ class Work:
         task, root, command = state.task, self.project.root, self.project.command
         asked = fenced(config.typed(_STANDING.format(route=task.context_route), command), label=_LABEL)
         try:
-            read = refresh(by=by, lease=lease, task=task.id, max_tokens=self.tokens, root=root).render()
+            read = refresh(by=by, lease=lease, task=task.id, max_tokens=_TOKENS, root=root).render()
         except RalfError as error:
             read = f"What came before cannot be read ({error}). Your task: `ralf task show {task.id}`\n"
         return asked + self._preferences(task) + read
