@@ -1,10 +1,9 @@
-"""`ralf mcp`: every tool, through the SDK's own client and by the inspector."""
+"""`ralf mcp`: every tool, through the SDK's own client."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Coroutine, Iterator
@@ -253,6 +252,11 @@ def test_what_is_wrong_is_a_tool_error_with_a_hint(project: Path) -> None:
     refused(project, "get_context", route="tide")
 
 
+def test_a_hint_to_read_a_route_names_the_tool_that_does(made: Path) -> None:
+    hint = 'hint: get_context(route="tide", section="decisions")'
+    refused(made, "record_decision", hint, decision="x", route="tide", supersedes="DEC-77")
+
+
 def test_what_an_agent_proposes_to_remember_is_offered_and_read_back_in_the_fence(project: Path) -> None:
     offered = called(project, "propose_memory", kind="preference", text="indent: tabs")
     assert "preference-1: offered" in text_of(offered)
@@ -307,60 +311,3 @@ def test_nothing_else_imports_the_sdk(tmp_path: Path) -> None:
         "assert not {'mcp', 'pydantic', 'anyio'} & set(sys.modules), sorted(sys.modules)"
     )
     storekit.finished([storekit.start(code, cwd=tmp_path, is_new=True)])
-
-
-# ---- the inspector ----
-
-INSPECTOR = "@modelcontextprotocol/inspector@0.15.0"
-
-
-@pytest.fixture(scope="session")
-def inspector() -> Path:
-    """The inspector's command line, of an exact version, below the folder of the test clients."""
-    clients = os.environ.get("RALF_TEST_CLIENTS", "")
-    if not clients:
-        pytest.skip("RALF_TEST_CLIENTS names no folder")
-    if shutil.which("npm") is None or shutil.which("node") is None:
-        pytest.skip("npm and node are needed")
-    folder = Path(clients) / "inspector"
-    program = folder / "node_modules/.bin/mcp-inspector"
-    if not program.exists():
-        folder.mkdir(exist_ok=True)
-        done = subprocess.run(
-            ["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(folder), INSPECTOR],  # noqa: S607
-            capture_output=True,
-        )
-        if done.returncode:
-            pytest.skip(f"{INSPECTOR} cannot be installed: {done.stderr.decode()[-200:]}")
-    return program
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (["tools/list"], "record_decision"),
-        (["tools/call", "--tool-name", "get_context", "--tool-arg", "route=tide", "max_tokens=300"], "batch size"),
-        (["tools/call", "--tool-name", "record_decision", "--tool-arg", "decision=Use it", "route=tide"], "DEC-"),
-    ],
-    ids=lambda value: "-".join(value[:3]).replace("/", "-") if isinstance(value, list) else "",
-)
-def test_the_inspector_drives_each(
-    inspector: Path, project: Path, tmp_path: Path, arguments: list[str], expected: str
-) -> None:
-    server = [sys.executable, "-m", "ralf_cli", "--root", str(project), "mcp"]
-    method, *more = arguments
-    done = subprocess.run(
-        [str(inspector), "--cli", *server, "--method", method, *more],
-        cwd=tmp_path,
-        env=storekit.environment(tmp_path),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=storekit.HANGS,
-    )
-    assert expected in done.stdout.decode(), done.stderr.decode()[-2_000:]
-
-
-def test_a_hint_to_read_a_route_names_the_tool_that_does(made: Path) -> None:
-    hint = 'hint: get_context(route="tide", section="decisions")'
-    refused(made, "record_decision", hint, decision="x", route="tide", supersedes="DEC-77")

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from ralf.errors import RalfError
 from ralf.project import Project
-from ralf.route import offsets
 from ralf.tasks.model import TaskState
 from ralf.transcripts.reader import open_transcript
 from ralf_integrations.hooks import session_registry
@@ -107,7 +106,7 @@ class Start:
         self.left_behind = self._ending.ended if ends_itself else 0
         self.told.finish(self.status)
         log, route = self.told.transcript, self.known.route
-        if log is not None and _owes(project, route, log):
+        if log is not None:
             with suppress(OSError):
                 job = Job(lambda: _checkpoint(project.root, route, log), str(self.told.errors), SETTLING)
                 while not job.is_over():
@@ -204,26 +203,15 @@ def begin(
 # ---- the transcript of a start ----
 
 
-def _owes(project: Project, route: str, log: Path) -> bool:
-    """Whether a transcript has something that no route has."""
-    try:
-        session = open_transcript(log).session
-        known = session_registry.load(project, session)
-        size = log.stat().st_size
-        taken = {offsets.ingest_offset(project, one, session).position.byte for one in (route, known.route) if one}
-    except (RalfError, OSError):
-        return False
-    return size not in taken and size != known.taken
-
-
 def _checkpoint(root: Path, route: str, log: Path) -> None:
-    """In a process of its own: a checkpoint of what is new, to the route that the session was seen on last."""
+    """In a process of its own: a checkpoint of what hooks have not taken, to the route that they saw it on last."""
     import ralf
     from ralf import project as projects
 
     session = open_transcript(log).session
     known = session_registry.load(projects.find(root), session)
-    ralf.checkpoint(known.route or route, log, root=root, reason="session-end")
+    if known.taken != log.stat().st_size:
+        ralf.checkpoint(known.route or route, log, root=root, reason="session-end")
 
 
 def _checkpoint_if_due(root: Path, route: str, log: Path) -> None:
