@@ -33,6 +33,7 @@ from ralf_integrations.health.rules import Session
 from ralf_integrations.health.tail import Tail, seconds
 from ralf_integrations.hooks import handover, session_registry, usage
 from ralf_integrations.hooks.session_registry import KnownSession
+from ralf_integrations.loop.limits import last_limit
 
 RECENT = 24 * 3_600
 """Seconds within which a session has to have stirred to be told of, unless its client is known to run."""
@@ -179,6 +180,8 @@ class _Looking:
         if state in ("ended", "killed"):  # nothing grows any more
             made = replace(made, growth=None, minutes_to_checkpoint=None, minutes_to_compaction=None)
             made = replace(made, minutes_to_threshold=None)
+        elif (limit := last_limit(path)) is not None and not 0 < limit.until < self._now:
+            state, made = "parked", replace(made, parked=limit.said, parked_until=limit.until)
         return replace(made, state=state, stuck=stuck)
 
     def _taken(self, one: KnownSession, path: Path, session: str) -> Position:

@@ -28,7 +28,8 @@ class Session:
     """The health of one session.
 
     state                    working, waiting (for the person), silent (the turn is open and nothing comes), stuck,
-                             ended, or killed (its process is gone and it never said that it ended)
+                             parked (at the usage limit of its client), ended, or killed (its process is gone and it
+                             never said that it ended)
     tokens, window, percent  in the client's window, its size, and how full that is; None where unknown
     growth                   tokens that the window gains in a minute
     unsaved                  tokens that no checkpoint has, an estimate
@@ -41,6 +42,8 @@ class Session:
     compaction               the byte of the log at which the last compaction stands, 0 for none that was seen
     notices                  that wait in its inbox
     stuck                    why it is, "" where it is not
+    parked                   what its client says of the usage limit, and when that ends, seconds since 1970, 0 where
+                             nobody knows
     problem                  why its log could not be read, "" for nothing
     compactions              how often its window was compacted, as far as hooks and the end of its log tell
     minutes_since_compaction since the last of these, None for none
@@ -71,6 +74,8 @@ class Session:
     compaction: int = 0
     notices: int = 0
     stuck: str = ""
+    parked: str = ""
+    parked_until: float = 0.0
     problem: str = ""
     compactions: int = 0
     minutes_since_compaction: float | None = None

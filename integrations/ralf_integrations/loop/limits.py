@@ -8,14 +8,18 @@ A limit is never looked for in what an agent says or prints: a record of the cli
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from ralf.text.patterns import regex
+from ralf_integrations.loop.logs import tail
 
 UNNAMED = 900
 """Seconds for which the loop waits where a client names no time."""
@@ -27,6 +31,7 @@ _LATE = timedelta(minutes=10)  # by which a time of day may lie in the past befo
 _TOO_MANY = 429
 _FULL = 100
 _MOST = 2_000  # characters of a message that are looked at
+_LAST = 64 << 10  # bytes of a log in which its last record is looked for
 _FURTHEST = timedelta(days=35)
 _YEARS = timedelta(days=3_650)
 
@@ -119,6 +124,23 @@ def of_codex_errors(text: str, now: datetime) -> Limit | None:
     lines = [line for line in text.rstrip().splitlines() if line.strip()]
     found = _CODEX.fullmatch(lines[-1].strip()[:_MOST]) if lines else None
     return Limit(_stamp(named_time(found[1], now)), found[1].strip()) if found else None
+
+
+def last_limit(path: Path | None) -> Limit | None:
+    """The usage limit at which a session stopped, by the last record of its log in which somebody speaks; None where
+    that is another.
+    """
+    for line in reversed(tail(path, _LAST).splitlines() if path is not None else ()):
+        with suppress(ValueError, RecursionError, AttributeError):
+            record = json.loads(line)
+            payload = record.get("payload") or {}
+            if record.get("type") in ("user", "assistant"):
+                return of_claude_record(record)
+            if payload.get("type") == "error":
+                return of_codex_error(payload, time_of(record.get("timestamp")))
+            if payload.get("type") == "message":
+                return None
+    return None
 
 
 def _resets(limits: Mapping[str, Any], at: datetime) -> float:

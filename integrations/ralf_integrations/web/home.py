@@ -19,8 +19,9 @@ from ralf.model import Decision
 from ralf.storage.journal import stream_of
 from ralf.tasks.model import TaskList, TaskState
 from ralf.tasks.store import Tasks
+from ralf_integrations.health.rules import Session
 from ralf_integrations.web.reading import ViewedProject
-from ralf_integrations.web.sessions import Look, Seen
+from ralf_integrations.web.sessions import Look
 
 _DAY = timedelta(days=1)
 
@@ -149,12 +150,11 @@ def _foreign(routes: Sequence[RouteSummary]) -> list[Line]:
 # ---- sessions and the loop ----
 
 
-def _session(one: Seen) -> Line:
-    session = one.session
-    said = one.parked or session.stuck or (session.warnings[0].text if session.warnings else "")
-    on = f"{session.client or 'client unknown'} on {session.route or 'no route'}"
-    link = f"/session?id={quote(one.id, safe='')}"
-    return Line(one.id[:8], link, f"{on}: {said}" if said else on, one.state, session.last)
+def _session(one: Session) -> Line:
+    said = one.parked or one.stuck or (one.warnings[0].text if one.warnings else "")
+    on = f"{one.client or 'client unknown'} on {one.route or 'no route'}"
+    link = f"/session?id={quote(one.session, safe='')}"
+    return Line(one.session[:8], link, f"{on}: {said}" if said else on, one.state, one.last)
 
 
 def _loop(look: Look) -> Iterator[Line]:

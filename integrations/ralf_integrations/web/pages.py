@@ -155,7 +155,7 @@ class Pages:
     def session(self, request: Request) -> Response:
         """One session: its window over time, and what it was handed."""
         found = self.sessions.find(request.query_params.get("id", ""))
-        arrivals = sessions.arrivals(self.reader.project(), found.id)
+        arrivals = sessions.arrivals(self.reader.project(), found.session)
         done = actions.told(request.query_params.get("done", ""))
         return self._html("session.html", "sessions", topic="sessions", one=found, arrivals=arrivals, done=done)
 

@@ -6,10 +6,8 @@ say when it was taken.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
@@ -23,8 +21,7 @@ from ralf_integrations.health.tail import Tail, seconds
 from ralf_integrations.hooks import receipts, session_registry
 from ralf_integrations.hooks.receipts import Arrival
 from ralf_integrations.hooks.session_registry import KnownSession
-from ralf_integrations.loop import limits, logs, state as loops
-from ralf_integrations.loop.limits import Limit
+from ralf_integrations.loop import state as loops
 from ralf_integrations.loop.state import LoopState
 from ralf_integrations.web.reading import Reader, ViewedProject, stamp_of
 
@@ -34,28 +31,7 @@ FRESH = 5.0
 ORDER = ("parked", "stuck", "killed", "silent", "working", "waiting", "ended")
 """States in the order in which they are shown."""
 
-_LAST = 64 << 10  # bytes of a log in which its last record is looked for
-
 _MOST_RECEIPTS = 12  # sessions of a route whose receipts are looked for
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """A session as the page shows it.
-
-    state        as in `rules.Session`, or parked: its client's usage limit was reached
-    parked_until seconds since 1970, 0 where nobody knows; `parked`, the client's words
-    """
-
-    session: Session
-    state: str
-    parked: str = ""
-    parked_until: float = 0.0
-
-    @property
-    def id(self) -> str:
-        """The client's id of it."""
-        return self.session.session
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +39,14 @@ class Look:
     """All sessions at one moment; `loop`: the loop that ran last, `problem`: why there is no newer look."""
 
     taken: float = 0.0
-    sessions: tuple[Seen, ...] = ()
+    sessions: tuple[Session, ...] = ()
     loop: LoopState = field(default_factory=LoopState)
     problem: str = ""
 
     @property
     def stamp(self) -> str:
         """What tells that a page of it would show something else."""
-        told = [
-            (one.id, one.state, one.session.tokens, one.session.last_checkpoint, len(one.session.warnings))
-            for one in self.sessions
-        ]
+        told = [(one.session, one.state, one.tokens, one.last_checkpoint, len(one.warnings)) for one in self.sessions]
         return repr((told, self.problem, self.loop.parked, self.loop.running, int(self.taken // 60)))
 
     @property
@@ -99,12 +72,12 @@ class Sessions:
                 self._look = self._taken()
             return self._look
 
-    def find(self, session: str) -> Seen:
+    def find(self, session: str) -> Session:
         """A session by its id, however long ago it ended. NotFound."""
-        found = [one for one in self.newest().sessions if one.id == session]
+        found = [one for one in self.newest().sessions if one.session == session]
         if not found and session:
             with self._looking:
-                found = [one for one in self._sessions(everything=True) if one.id == session]
+                found = [one for one in self._sessions(everything=True) if one.session == session]
         if not found:
             raise NotFound(session[:80] or "session", "no such session of this project", "ralf status --all --idle")
         return found[0]
@@ -118,15 +91,13 @@ class Sessions:
             loop = loops.load(self._reader.project())
         except (RalfError, OSError) as error:
             return Look(now, self._look.sessions, self._look.loop, str(error))
-        kept = {one.session.transcript for one in seen}
+        kept = {one.transcript for one in seen}
         self._tails = {path: known for path, known in self._tails.items() if path in kept}  # no others are shown
-        seen.sort(key=lambda one: (ORDER.index(one.state), not one.session.warnings))
+        seen.sort(key=lambda one: (ORDER.index(one.state), not one.warnings))
         return Look(now, tuple(seen), loop)
 
-    def _sessions(self, *, everything: bool = False) -> list[Seen]:
-        project = self._reader.project()
-        found = look(root=project, everything=everything, read_tail=self._read_tail).sessions
-        return [_seen(one) for one in found]
+    def _sessions(self, *, everything: bool = False) -> list[Session]:
+        return list(look(root=self._reader.project(), everything=everything, read_tail=self._read_tail).sessions)
 
     def _read_tail(self, path: Path, taken: Callable[[str], Position]) -> Tail:
         """As `tail.read`; a log that has not changed, of which no more was taken, is not read again."""
@@ -167,28 +138,3 @@ def of_route(project: ViewedProject, route: str) -> tuple[list[str], list[tuple[
 def _handed_at(arrival: Arrival) -> float:
     """When a text was handed over, seconds since 1970: as the hook noted it, else as the log has it; 0 for unknown."""
     return arrival.handed.when or seconds(arrival.time) or 0.0
-
-
-def _seen(session: Session) -> Seen:
-    limit = _limit_of(session.transcript)
-    is_parked = limit is not None and not 0 < limit.until < time.time()
-    if limit is not None and is_parked and session.state not in ("ended", "killed"):
-        return Seen(session, "parked", limit.said, limit.until)
-    return Seen(session, session.state)
-
-
-def _limit_of(path: str) -> Limit | None:
-    """The usage limit at which a session stopped, by the last record of its log in which somebody speaks; None where
-    that is another.
-    """
-    for line in reversed(logs.tail(Path(path), _LAST).splitlines() if path else ()):
-        with suppress(ValueError, RecursionError, AttributeError):
-            record = json.loads(line)
-            payload = record.get("payload") or {}
-            if record.get("type") in ("user", "assistant"):
-                return limits.of_claude_record(record)
-            if payload.get("type") == "error":
-                return limits.of_codex_error(payload, limits.time_of(record.get("timestamp")))
-            if payload.get("type") == "message":
-                return None
-    return None
