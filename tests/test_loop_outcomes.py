@@ -17,8 +17,8 @@ from ralf.memory.writing import add
 from ralf.tasks import claims, editing
 from ralf.tasks.model import Evidence
 from ralf.text.cleaning import outside
+from ralf_integrations.health.limits import Limit
 from ralf_integrations.loop import outcomes, state as states
-from ralf_integrations.loop.limits import Limit
 from ralf_integrations.loop.options import Caps, Spent, seconds_of
 from ralf_integrations.loop.outcomes import Ended, judge
 from ralf_integrations.loop.work import Work

@@ -24,7 +24,8 @@ from ralf import project as projects
 from ralf.errors import Claimed
 from ralf.model import ActiveWork, Facts, PathFact, RouteContext
 from ralf.tasks import claims, editing, evidence as proofs
-from ralf_integrations.loop import launch, limits, starts, state as states, told as tolds
+from ralf_integrations.health import limits
+from ralf_integrations.loop import launch, starts, state as states, told as tolds
 from ralf_integrations.loop.options import Event, Options, Result
 from ralf_integrations.loop.run import Loop
 from storekit import HANGS

@@ -28,12 +28,11 @@ from ralf.transcripts.events import Position, session_of_log
 from ralf.transcripts.reader import newest_logs, open_transcript
 from ralf_integrations import inbox
 from ralf_integrations.client import CLAUDE_CODE, CLIENTS
-from ralf_integrations.health import rules, tail
+from ralf_integrations.health import limits, rules, tail
 from ralf_integrations.health.rules import Session
 from ralf_integrations.health.tail import Tail, seconds
 from ralf_integrations.hooks import handover, session_registry, usage
 from ralf_integrations.hooks.session_registry import KnownSession
-from ralf_integrations.loop.limits import last_limit
 
 RECENT = 24 * 3_600
 """Seconds within which a session has to have stirred to be told of, unless its client is known to run."""
@@ -180,7 +179,7 @@ class _Looking:
         if state in ("ended", "killed"):  # nothing grows any more
             made = replace(made, growth=None, minutes_to_checkpoint=None, minutes_to_compaction=None)
             made = replace(made, minutes_to_threshold=None)
-        elif (limit := last_limit(path)) is not None and not 0 < limit.until < self._now:
+        elif (limit := limits.of_words(end.stopped, end.failed)) is not None and not 0 < limit.until < self._now:
             state, made = "parked", replace(made, parked=limit.said, parked_until=limit.until)
         return replace(made, state=state, stuck=stuck)
 

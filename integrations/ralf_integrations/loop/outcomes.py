@@ -24,7 +24,7 @@ from ralf.tasks.store import Tasks
 from ralf.text.cleaning import trimmed
 from ralf.text.sentences import promised
 from ralf_integrations import environment
-from ralf_integrations.loop.limits import Limit
+from ralf_integrations.health.limits import Limit
 from ralf_integrations.loop.options import Options, Result, Spent, Unfinished
 from ralf_integrations.loop.work import Work
 
