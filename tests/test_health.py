@@ -231,6 +231,15 @@ def test_the_same_call_that_fails_again_and_again_with_the_same_output_is_stuck(
     assert only(here).state == "working"
 
 
+def test_a_session_at_the_usage_limit_of_its_client_is_parked_until_it_goes_on(here: Project) -> None:
+    log, said = log_of(here, "s-1").asks(-30), "You've hit your session limit · resets in 2h"
+    log._write("assistant", -9, [{"type": "text", "text": said}], isApiErrorMessage=True)
+    found = only(here)
+    assert (found.state, found.parked, found.parked_until) == ("parked", said, NOW + 111 * 60)
+    log.asks(-1)
+    assert only(here).state == "working"
+
+
 def test_ended_and_killed_are_told_apart_and_what_a_killed_one_has_not_saved_is_said(here: Project) -> None:
     log_of(here, "over", ended=True).asks(-30).tells(-29, 9_000)
     gone = subprocess.Popen([sys.executable, "-c", "pass"])

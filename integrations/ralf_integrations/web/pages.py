@@ -18,9 +18,10 @@ from ralf.agent import get_run, signals
 from ralf.brief import left_out
 from ralf.errors import RalfError, UsageError
 from ralf.finding.reader import get_context
-from ralf.finding.search import search
+from ralf.finding.search import SearchHit, search
 from ralf.memory import provenance
 from ralf.memory.model import DEFAULT_AGENT
+from ralf.project import Project
 from ralf.route import history
 from ralf.route.why import why
 from ralf.text import cleaning
@@ -266,15 +267,17 @@ class Pages:
         """What is known about some words."""
         words = request.query_params.get("q", "").strip()[:_MOST_WORDS]
         route = request.query_params.get("route", "")[:80]
-        hits = []
-        if words:  # a page runs no embedder
-            project = self.reader.project()
-            hits = search(words, route=route or None, root=project, limit=_MOST_HITS, by_meaning=False)
+        hits = hits_of(self.reader.project(), words, route) if words else []
         return self._html("search.html", "search", words=words, route=route, hits=hits)
 
     def changes(self, _: Request) -> Response:
         """What tells an open page whether it shows something old."""
         return JSONResponse(live.stamps(self.reader, self.sessions))
+
+
+def hits_of(project: Project, words: str, route: str = "") -> list[SearchHit]:
+    """What is known about some words; a page runs no embedder. RouteNotFound, UsageError."""
+    return search(words, route=route or None, root=project, limit=_MOST_HITS, by_meaning=False)
 
 
 def _number(request: Request) -> int:

@@ -16,12 +16,14 @@ from pathlib import Path
 import uvicorn
 from anyio import to_thread
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from ralf.errors import Busy
+from ralf.errors import Busy, RalfError
+from ralf_integrations.web import home
 from ralf_integrations.web.access import Access, Gate
-from ralf_integrations.web.pages import Pages
+from ralf_integrations.web.pages import Pages, hits_of
 from ralf_integrations.web.reading import Reader
 from ralf_integrations.web.sessions import Sessions
 
@@ -110,13 +112,24 @@ def made(reader: Reader, access: Access) -> ASGIApp:
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         to_thread.current_default_thread_limiter().total_tokens = THREADS
+        warming = asyncio.create_task(run_in_threadpool(_warm, pages))
         yield
+        warming.cancel()
+        await asyncio.gather(warming, return_exceptions=True)
         reader.close()  # uvicorn raises the signal again that ended it, and nothing behind may be reached
 
     app = Starlette(
         routes=pages.addresses(), lifespan=lifespan, exception_handlers={404: pages.not_found, 405: pages.not_found}
     )
     return Gate(app, access)
+
+
+def _warm(pages: Pages) -> None:
+    """Read once what takes long, so that no page has to wait for it: a server begins with an empty index."""
+    with suppress(RalfError, OSError):
+        project = pages.reader.project()
+        home.shown(project, pages.sessions.newest())
+        hits_of(project, "ralf")
 
 
 def _listening(port: int) -> socket.socket:
