@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -69,10 +69,9 @@ class Tail:
     task: int | None = None
 
 
-def read(path: Path, taken: Callable[[str], Position] = lambda _: START) -> Tail:
-    """The end of a log; `taken`: up to where the log of a session was taken into a route. Errors: `open_transcript`."""
+def read(path: Path, after: Position = START) -> Tail:
+    """The end of a log; `after`: up to where it was taken into a route. Errors: `open_transcript`."""
     source = open_transcript(path)
-    after = taken(source.session)
     size = path.stat().st_size
     unsaved = size - after.byte
     start, events = _events(source, size, max(LIMIT, unsaved) if unsaved <= _UNSAVED else LIMIT)

@@ -7,8 +7,8 @@ say when it was taken.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from threading import Lock
 
@@ -63,7 +63,6 @@ class Sessions:
         self._reader = reader
         self._look = Look()
         self._looking = Lock()
-        self._tails: dict[str, tuple[tuple[int, ...], str, Position, Tail]] = {}
 
     def newest(self) -> Look:
         """A look that is as good as new."""
@@ -91,30 +90,21 @@ class Sessions:
             loop = loops.load(self._reader.project())
         except (RalfError, OSError) as error:
             return Look(now, self._look.sessions, self._look.loop, str(error))
-        kept = {one.transcript for one in seen}
-        self._tails = {path: known for path, known in self._tails.items() if path in kept}  # no others are shown
         seen.sort(key=lambda one: (ORDER.index(one.state), not one.warnings))
         return Look(now, tuple(seen), loop)
 
     def _sessions(self, *, everything: bool = False) -> list[Session]:
-        return list(look(root=self._reader.project(), everything=everything, read_tail=self._read_tail).sessions)
+        return list(look(root=self._reader.project(), everything=everything, read_tail=_read_tail).sessions)
 
-    def _read_tail(self, path: Path, taken: Callable[[str], Position]) -> Tail:
-        """As `tail.read`; a log that has not changed, of which no more was taken, is not read again."""
-        key, stamp = str(path), stamp_of(path)
-        known = self._tails.get(key)
-        if known is not None and known[0] == stamp and taken(known[1]) == known[2]:
-            return known[3]
-        after: list[tuple[str, Position]] = []
 
-        def noted(session: str) -> Position:
-            after.append((session, taken(session)))
-            return after[-1][1]
+def _read_tail(path: Path, after: Position) -> Tail:
+    """As `tail.read`; a log that has not changed, of which no more was taken, is not read again."""
+    return _tail(path, after, stamp_of(path))
 
-        found = tail.read(path, noted)
-        if after:
-            self._tails[key] = stamp, *after[-1], found
-        return found
+
+@lru_cache(maxsize=256)
+def _tail(path: Path, after: Position, _stamp: tuple[int, ...]) -> Tail:
+    return tail.read(path, after)
 
 
 def arrivals(project: ViewedProject, session: str) -> list[Arrival]:
