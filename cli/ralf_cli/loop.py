@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import signal
 import sys
 import time
@@ -140,11 +139,8 @@ def loop(
 
 
 def _dry_run(options: Options) -> None:
-    found = []
-    for state in Work(project()).ready_for((), _MOST_TASKS, others=True, without=()):
-        agent, none = options.agent_for(state.task.role), f"no agent for the role {state.task.role}"
-        told = shlex.join(launch.command(agent, session="SESSION", last="LAST")) if agent is not None else none
-        found.append((state.task.id, state.task.title, told))
+    ready = [one.task for one in Work(project()).ready_for((), _MOST_TASKS, others=True, without=())]
+    found = [(one.id, one.title, launch.shown(options.agent_for(one.role), one.role)) for one in ready]
     if is_json():
         emit_json([dict(zip(("task", "title", "command"), one, strict=True)) for one in found])
         return

@@ -8,11 +8,10 @@ import os
 import select
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import FrameType
 from typing import Any, NoReturn, Self
 
 from ralf.tasks import origin
@@ -294,16 +293,12 @@ class Ending:
 class Signals:
     """Catches what would end this process, and wakes whoever waits, within a `with` block."""
 
-    def __init__(self) -> None:
-        self._caught: list[int] = []
-
     def __enter__(self) -> Self:
-        self._woken, self._waker = os.pipe()
+        self._woken, self._waker = os.pipe()  # Python writes the number of each signal into it
         os.set_blocking(self._woken, False)
         os.set_blocking(self._waker, False)
-        caught = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
-        self._before = {number: signal.signal(number, self._catch) for number in caught}
-        self._before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda *_: None)
+        caught = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGCHLD)
+        self._before = {number: signal.signal(number, lambda *_: None) for number in caught}
         self._waker_before = signal.set_wakeup_fd(self._waker, warn_on_full_buffer=False)
         return self
 
@@ -314,18 +309,14 @@ class Signals:
         os.close(self._woken)
         os.close(self._waker)
 
-    def _catch(self, number: int, _: FrameType | None) -> None:
-        self._caught.append(number)
-
-    def taken(self) -> Iterator[int]:
-        """The signals that came, each once, in order."""
-        while self._caught:
-            yield self._caught.pop(0)
+    def taken(self) -> list[int]:
+        """The signals that came, in order, but for the ends of children."""
+        found = b""
+        with suppress(BlockingIOError):
+            while more := os.read(self._woken, 4096):
+                found += more
+        return [number for number in found if number != signal.SIGCHLD]
 
     def wait(self, seconds: float) -> None:
-        """Wait for a signal, or the end of a child."""
-        if not self._caught:
-            select.select([self._woken], [], [], max(0.0, seconds))
-        with suppress(BlockingIOError):
-            while os.read(self._woken, 4096):
-                pass
+        """Wait for a signal that was not taken yet, or the end of a child."""
+        select.select([self._woken], [], [], max(0.0, seconds))

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from ralf.errors import Damaged, DamagedPlan, RalfError
+from ralf.errors import DamagedPlan, RalfError
 from ralf.project import Project
 from ralf.redact import redactor_for
 from ralf.storage.files import open_single_link
@@ -294,7 +294,7 @@ class Loop:
                 if verdict.promise:
                     promised.append((state.task.id, lease, self._promised(start, state, lease, verdict)))
                 else:
-                    self._settled(start, state, lease, verdict)
+                    self._settle(start, state, lease, verdict)
         for id_, lease, job in promised:
             while not job.is_over():
                 yield SOON
@@ -302,7 +302,7 @@ class Loop:
             state = self._work.get(id_)
             if state is not None and works.how_it_stands(state, lease) == "held":
                 refused = outcomes.refusal(state.evidence, known.began)
-                self._settled(start, state, lease, outcomes.promise_not_kept(refused, stopped=start.stopped))
+                self._settle(start, state, lease, outcomes.promise_not_kept(refused, stopped=start.stopped))
         for id_ in (known.task, *(state.task.id for state in others)):
             renewing = self._renewed_evidence(start, id_)  # before the next agent here may edit the same files
             while renewing is not None and not renewing.is_over():
@@ -338,14 +338,6 @@ class Loop:
         start.closing[state.task.id] = job
         self._tell("end", f"promised {verdict.promise}", start, state, detail=state.task.title)
         return job
-
-    def _settled(self, start: Start, state: TaskState, lease: str, verdict: Verdict) -> None:
-        """`_settle`; a file that its agent has left unreadable ends no loop: nobody can claim its task."""
-        try:
-            self._settle(start, state, lease, verdict)
-        except Damaged as error:
-            self._forget(state.task.id)
-            self._tell("warning", f"{verdict.told}, which is not recorded: {error}", start, state)
 
     def _settle(self, start: Start, state: TaskState, lease: str, verdict: Verdict) -> None:
         """Record the outcome for one task, and what comes next."""

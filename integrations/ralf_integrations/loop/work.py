@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ralf import config, environment
 from ralf.config import local_config
-from ralf.errors import Busy, NotFound, RalfError, UsageError
+from ralf.errors import Busy, DamagedTask, NotFound, RalfError, UsageError
 from ralf.finding.reader import get_context
 from ralf.memory import selection
 from ralf.memory.model import STATED
@@ -132,15 +132,13 @@ class Work:
             keeping.adopt(lease, root=self.project.root)
 
     def release(self, lease: str, outcome: str, note: str) -> None:
-        """The end of a claim whose holder did not end it. Nothing where it has ended."""
-        with suppress(Busy, NotFound):
+        """The end of a claim whose holder did not end it. Nothing where it has ended, or its file cannot be read."""
+        with suppress(Busy, NotFound, DamagedTask):
             claims.release(lease=lease, outcome=outcome, note=note, root=self.project.root)
 
     def fail(self, lease: str, reason: str) -> None:
-        """Give a task up. Nothing where the claim has ended; Damaged, UsageError, OSError where its file cannot be
-        written: then the claim stands.
-        """
-        with suppress(Busy, NotFound):
+        """Give a task up. Nothing where the claim has ended, or its file cannot be read: then nobody can claim it."""
+        with suppress(Busy, NotFound, DamagedTask):
             claims.fail(reason, lease=lease, root=self.project.root)
 
     def done(self, lease: str, summary: str) -> None:

@@ -84,14 +84,13 @@ class Sessions:
     # ---- a look ----
 
     def _taken(self) -> Look:
-        now = time.time()
         try:
             seen = self._sessions()
             loop = loops.load(self._reader.project())
         except (RalfError, OSError) as error:
-            return Look(now, self._look.sessions, self._look.loop, str(error))
+            return Look(time.time(), self._look.sessions, self._look.loop, str(error))
         seen.sort(key=lambda one: (ORDER.index(one.state), not one.warnings))
-        return Look(now, tuple(seen), loop)
+        return Look(time.time(), tuple(seen), loop)
 
     def _sessions(self, *, everything: bool = False) -> list[Session]:
         return list(look(root=self._reader.project(), everything=everything, read_tail=_read_tail).sessions)
