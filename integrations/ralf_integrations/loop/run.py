@@ -303,10 +303,6 @@ class Loop:
             if state is not None and works.how_it_stands(state, lease) == "held":
                 refused = outcomes.refusal(state.evidence, known.began)
                 self._settle(start, state, lease, outcomes.promise_not_kept(refused, stopped=start.stopped))
-        for id_ in (known.task, *(state.task.id for state in others)):
-            renewing = self._renewed_evidence(start, id_)  # before the next agent here may edit the same files
-            while renewing is not None and not renewing.is_over():
-                yield SOON
 
     def _verdict(self, start: Start, state: TaskState, lease: str) -> Verdict:
         """What a start came to for a task that its agent had."""
@@ -374,15 +370,6 @@ class Loop:
             self._not_before[task.id] = time.monotonic() + delay
             again = duration_text(max(0.1, round(delay, 1)))
             self._tell("retry", f"{told}; again in {again}", start, state, detail=verdict.said)
-
-    def _renewed_evidence(self, start: Start, task: str) -> Job | None:
-        """Look at the evidence of a task again, now that the session of its agent is checkpointed."""
-        work, place = self._work, Path(start.known.cwd)
-        state = work.get(task)
-        if state is not None and state.task.status == "completed" and work.context(state.task.context_route):
-            with suppress(OSError):
-                return Job(lambda: work.renew_evidence(task, place), str(start.told.errors), SETTLING)
-        return None
 
     def _forget(self, task: str) -> None:
         self._rounds.pop(task, None)

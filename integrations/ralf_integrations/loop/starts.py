@@ -105,10 +105,9 @@ class Start:
         self.reap()
         self.left_behind = self._ending.ended if ends_itself else 0
         self.told.finish(self.status)
-        log, route = self.told.transcript, self.known.route
-        if log is not None:
+        if (log := self.told.transcript) is not None:
             with suppress(OSError):
-                job = Job(lambda: _checkpoint(project.root, route, log), str(self.told.errors), SETTLING)
+                job = Job(lambda: _checkpoint(project, self.known, log), str(self.told.errors), SETTLING)
                 while not job.is_over():
                     yield SOON
 
@@ -203,15 +202,16 @@ def begin(
 # ---- the transcript of a start ----
 
 
-def _checkpoint(root: Path, route: str, log: Path) -> None:
-    """In a process of its own: a checkpoint of what hooks have not taken, to the route that they saw it on last."""
+def _checkpoint(project: Project, start: Running, log: Path) -> None:
+    """In a process of its own: a checkpoint of what hooks have not taken, to the route that they saw it on last; and
+    what the session says of a task that was done in it, before the next agent here may edit the same files.
+    """
     import ralf
-    from ralf import project as projects
 
-    session = open_transcript(log).session
-    known = session_registry.load(projects.find(root), session)
+    known = session_registry.load(project, open_transcript(log).session)
     if known.taken != log.stat().st_size:
-        ralf.checkpoint(known.route or route, log, root=root, reason="session-end")
+        ralf.checkpoint(known.route or start.route, log, root=project.root, reason="session-end")
+    Work(project).renew_evidence(start.task, Path(start.cwd))
 
 
 def _checkpoint_if_due(root: Path, route: str, log: Path) -> None:
