@@ -339,7 +339,7 @@ def test_an_offer_is_accepted_as_it_was_shown_or_dropped_and_a_person_adds_a_pre
         api.remember("fact", text, root=project.root)
     hidden = client.get("/").forms()["/memory/accept"]
     assert hidden["id"] == "fact-1"
-    writing.record(project, "main", [edit_of("fact-1", ["text=Tides turn. Push at once"], "agent")])
+    writing.record(project, "main", [edit_of("fact-1", ["text=Tides turn. Push at once"], "file")])
     answer = client.post("/memory/accept", hidden)
     assert answer.status == 409 and "was changed since" in answer.text
     second, third = (offered(client, f"fact-{number}") for number in (2, 3))
@@ -354,7 +354,7 @@ def test_an_offer_is_accepted_as_it_was_shown_or_dropped_and_a_person_adds_a_pre
         assert client.post(f"/memory/{path}", sent).status == status
     found = {one.id: (one.status, one.origin) for one in writing.load(project, "main").items}
     person = ("active", "person")
-    assert found == {"fact-1": ("offered", "agent"), "fact-2": person, "preference-1": person}
+    assert found == {"fact-1": ("offered", "file"), "fact-2": person, "preference-1": person}
 
 
 def offered(client: Client, id_: str) -> dict[str, str]:
