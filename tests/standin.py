@@ -2,15 +2,14 @@
 RALF_LEASE.
 
     work=SECONDS        work, silently
-    progress=TEXT       `ralf task progress`
-    done[=SUMMARY]      `ralf task done`; fail[=REASON]; release; tried: `ralf task done`, whatever comes of it
+    done[=SUMMARY]      `ralf task done`; tried: the same, whatever comes of it
     handover[=STATE]    hand the task's route over
     decide=TEXT         record a decision in it
     edit=FILE           change a file in the working directory
     next                claim the next ready task, and go on with that
+    saved               wait until the task's route has a checkpoint, and note that
     exit=STATUS, crash (status 1), kill (SIGKILL), hang (for ever), deaf (ignore SIGTERM from now on)
     spawn=SECONDS       start a process that lives so long; daemon=SECONDS: in a session of its own, and nobody's child
-    print=TEXT, bytes   print a text; print bytes that are no text
     prompt              print what was handed over
     say=TEXT            say it, `_` for a blank, in a transcript as Claude Code keeps it, 1,000 tokens a time
     edited=FILE         edit it, and say so in the transcript; tested[=FAILURES]: a test run, with so many failures
@@ -18,12 +17,11 @@ RALF_LEASE.
                         it asks for that
     limit=SECONDS       end as the client does at its usage limit, which is over so much later: Claude Code where it is
                         called so, else Codex
-    rollout=TOKENS      use so many more, and say so in a rollout, as Codex does
     rollout-limit=SECONDS  the same, as Codex tells it in its rollout
     as-told             the words behind `agent:` in the task's text: its first such line for the first attempt, its
                         second for the second, the last one from then on
 
-Each start and each end is a line of JSON in the file that AGENT_JOURNAL names. Used by tests and benchmarks.
+Each start and each end is a line of JSON in the file that AGENT_JOURNAL names.
 """
 
 from __future__ import annotations
@@ -54,7 +52,7 @@ class Standin:  # its methods are the words of the list above
     def __init__(self) -> None:
         self.lease = os.environ.get("RALF_LEASE", "")
         self.task = self.lease.partition(":")[0]
-        self._rolls, self._used = "", 0  # a session of Codex, and its tokens
+        self._rolls = ""  # a session of Codex
 
     def do(self, words: list[str]) -> int:
         """All words; the exit status."""
@@ -78,11 +76,6 @@ class Standin:  # its methods are the words of the list above
     def do_work(self, value: str) -> None:  # noqa: D102
         time.sleep(float(value))
 
-    def do_progress(self, value: str) -> None:  # noqa: D102
-        from ralf.tasks import claims
-
-        claims.progress(value or "at it", lease=self.lease)
-
     def do_done(self, value: str) -> None:  # noqa: D102
         from ralf.tasks import claims
 
@@ -94,16 +87,6 @@ class Standin:  # its methods are the words of the list above
 
         with suppress(NotVerified):
             self.do_done("")
-
-    def do_fail(self, value: str) -> None:  # noqa: D102
-        from ralf.tasks import claims
-
-        claims.fail(value or "cannot be done", lease=self.lease)
-
-    def do_release(self, _: str) -> None:  # noqa: D102
-        from ralf.tasks import claims
-
-        claims.release(lease=self.lease)
 
     def do_handover(self, value: str) -> None:  # noqa: D102
         import ralf
@@ -128,6 +111,17 @@ class Standin:  # its methods are the words of the list above
         assert state.claim is not None
         self.task, self.lease = state.task.id, state.claim.lease(state.task.id)
         note(what="start", task=self.task, lease=self.lease)
+
+    def do_saved(self, _: str) -> None:  # noqa: D102
+        import ralf
+        from ralf.errors import NotFound
+
+        while True:
+            with suppress(NotFound):
+                if ralf.get_context(os.environ["RALF_TASK_ID"]).checkpoints:
+                    note(what="saved", task=self.task)
+                    return
+            time.sleep(0.1)
 
     def do_exit(self, value: str) -> int:  # noqa: D102
         return int(value)
@@ -158,16 +152,6 @@ class Standin:  # its methods are the words of the list above
         )
         done = subprocess.run([sys.executable, "-c", code, value], capture_output=True, text=True, check=True)
         note(what="spawned", child=int(done.stdout), task=self.task)
-
-    def do_print(self, value: str) -> None:  # noqa: D102
-        print(value, flush=True)
-
-    def do_bytes(self, _: str) -> None:  # noqa: D102
-        odd = b"\xe2\x82 half \xff\x00\x1b[31m \xf0\x9f\x98 rate limit; I added API key validation\n"
-        sys.stdout.buffer.write(odd * 50 + "€".encode() * 3000 + b"\xe2\x82")
-        sys.stdout.buffer.flush()
-        sys.stderr.buffer.write(odd)
-        sys.stderr.buffer.flush()
 
     def do_prompt(self, _: str) -> None:  # noqa: D102
         sys.stdout.write(sys.stdin.read())
@@ -248,11 +232,6 @@ class Standin:  # its methods are the words of the list above
         self._roll({"type": "task_complete", "error": error})
         print("thread ended", file=sys.stderr, flush=True)
         return 1
-
-    def do_rollout(self, value: str) -> None:  # noqa: D102
-        self._used += int(value)
-        total = {"input_tokens": self._used + 5_000, "cached_input_tokens": 5_000, "output_tokens": 0}
-        self._roll({"type": "token_count", "info": {"total_token_usage": total}})
 
     def _roll(self, payload: dict[str, object]) -> None:
         """Write one event to the rollout, as Codex does; the first one names the session."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -14,6 +13,7 @@ import pytest
 
 import ralf
 import storekit
+from kit.claude_log import ClaudeLog
 from ralf import project
 from ralf.allocation.shares import allocate
 from ralf.compaction import records
@@ -31,55 +31,43 @@ from storekit import Cli
 NOW = 1_772_355_600.0  # 2026-03-01T09:00:00Z
 
 
-class Log:
-    """A session log that grows as Claude Code writes it."""
+class Log(ClaudeLog):
+    """A session log whose records have times, in minutes from `NOW`."""
 
     def __init__(self, path: Path, session: str) -> None:
-        self.path, self.session = path, session
+        super().__init__(path, session, Path("/srv/tide"))
         self._calls = 0
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
 
-    def _write(self, kind: str, minute: float, **fields: Any) -> Log:
+    def _write(self, kind: str, minute: float, content: Any, filled: int = 0, **fields: Any) -> Log:
         at = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(NOW + minute * 60))
-        record = {"type": kind, "sessionId": self.session, "cwd": "/srv/tide", "timestamp": at, **fields}
-        with self.path.open("a") as file:
-            file.write(f"{json.dumps(record)}\n")
+        self._record(kind, content, usage={"input_tokens": filled, "output_tokens": 0}, timestamp=at, **fields)
         return self
 
     def asks(self, minute: float, text: str = "Go on with the tide table.") -> Log:
         """The person asks for something."""
-        return self._write("user", minute, message={"role": "user", "content": text})
+        return self._write("user", minute, text)
 
-    def says(self, minute: float, filled: int, text: str = "Done.") -> Log:
+    def tells(self, minute: float, filled: int, text: str = "Done.") -> Log:
         """The agent says something, with so many tokens in its window."""
-        content = [{"type": "text", "text": text}]
-        return self._write("assistant", minute, message=self._message(content, filled))
+        return self._write("assistant", minute, [{"type": "text", "text": text}], filled)
 
-    def calls(self, minute: float, filled: int, command: str, *, tool: str = "Bash") -> Log:
+    def begins(self, minute: float, filled: int, command: str, *, tool: str = "Bash") -> Log:
         """The agent calls a tool."""
         self._calls += 1
-        content = [{"type": "tool_use", "id": f"c{self._calls}", "name": tool, "input": {"command": command}}]
-        return self._write("assistant", minute, message=self._message(content, filled))
+        use = {"type": "tool_use", "id": f"c{self._calls}", "name": tool, "input": {"command": command}}
+        return self._write("assistant", minute, [use], filled)
 
     def gets(self, minute: float, text: str, *, failed: bool = False) -> Log:
         """The last call answers."""
-        content = [{"type": "tool_result", "tool_use_id": f"c{self._calls}", "content": text, "is_error": failed}]
-        return self._write("user", minute, message={"role": "user", "content": content})
+        result = {"type": "tool_result", "tool_use_id": f"c{self._calls}", "content": text, "is_error": failed}
+        return self._write("user", minute, [result])
 
     def compacts(self, minute: float, left: int) -> Log:
         """The client compacts its window."""
-        self._write("system", minute, subtype="compact_boundary", compactMetadata={"postTokens": left})
-        return self._write("user", minute, isCompactSummary=True, message={"role": "user", "content": "So far: ..."})
-
-    def is_handed(self, minute: float, text: str) -> Log:
-        """The client hands the model what a hook said."""
-        return self._write("attachment", minute, attachment={"type": "hook_additional_context", "content": [text]})
-
-    @staticmethod
-    def _message(content: list[Any], filled: int) -> dict[str, Any]:
-        usage = {"input_tokens": filled, "output_tokens": 0}
-        return {"role": "assistant", "model": "m", "id": f"m{filled}", "content": content, "usage": usage}
+        self._write("system", minute, "", subtype="compact_boundary", compactMetadata={"postTokens": left})
+        return self._write("user", minute, "So far: ...", isCompactSummary=True)
 
 
 @pytest.fixture
@@ -96,7 +84,7 @@ def log_of(here: Project, session: str, **fields: Any) -> Log:
     log = Log(storekit.session_log(here.root.parent, here.root, session), session)
     born = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
     told = {"client": "claude-code", "pid": os.getpid(), "born": born, "seen": NOW, "route": "tide"} | fields
-    session_registry.save(here, KnownSession(session, transcript=str(log.path), **told))
+    session_registry.save(here, KnownSession(session, transcript=str(log.log), **told))
     return log
 
 
@@ -119,7 +107,7 @@ def rules_of(session: Session) -> list[str]:
 def test_pressure_growth_and_projections_come_from_the_clients_own_figures(here: Project) -> None:
     log = log_of(here, "s-1").asks(-11)
     for minute in range(-10, 0):
-        log.calls(minute, 100_000 + 2_000 * (minute + 10), "make").gets(minute, "ok")
+        log.begins(minute, 100_000 + 2_000 * (minute + 10), "make").gets(minute, "ok")
     found = only(here)
     assert (found.tokens, found.window, found.percent) == (118_000, 200_000, 59.0)
     assert found.growth == 2_000.0
@@ -133,7 +121,7 @@ def test_statement_26_a_session_of_142_000_tokens_at_720_a_minute_is_25_minutes_
 ) -> None:
     log = log_of(here, "s-1").asks(-9)
     for minute in range(-8, 2, 2):
-        log.calls(minute, 142_000 + 720 * minute, "make").gets(minute, "ok")
+        log.begins(minute, 142_000 + 720 * minute, "make").gets(minute, "ok")
     memory = here.folder / "memory"
     memory.mkdir(parents=True)
     (memory / "executor.md").write_text("x" * 3_000)
@@ -145,43 +133,43 @@ def test_statement_26_a_session_of_142_000_tokens_at_720_a_minute_is_25_minutes_
 
 
 def test_statement_26_compactions_are_counted_as_hooks_recorded_them_or_the_log_shows_them(here: Project) -> None:
-    log = log_of(here, "s-1").says(-9, 150_000).compacts(-7, 20_000).says(-6, 24_000)
+    log = log_of(here, "s-1").tells(-9, 150_000).compacts(-7, 20_000).tells(-6, 24_000)
     found = only(here)
     assert (found.compactions, found.minutes_since_compaction) == (1, 7.0)
     for _ in range(3):
         last = records.count_clients(here, "s-1")
-    log.says(-5, 25_000)
+    log.tells(-5, 25_000)
     assert (only(here).compactions, last.count) == (3, 3)
 
 
 def test_the_active_task_is_what_came_since_the_last_one_was_complete(here: Project) -> None:
-    log = log_of(here, "s-1").asks(-9, "word " * 4_000).says(-8, 20_000, "All of it.\n\n<promise>COMPLETE</promise>")
+    log = log_of(here, "s-1").asks(-9, "word " * 4_000).tells(-8, 20_000, "All of it.\n\n<promise>COMPLETE</promise>")
     assert only(here).active_task_tokens == 0
-    log.asks(-7, "word " * 1_000).calls(-6, 24_000, "ralf task done 'It works'").gets(-5, "error", failed=True)
+    log.asks(-7, "word " * 1_000).begins(-6, 24_000, "ralf task done 'It works'").gets(-5, "error", failed=True)
     assert 900 <= only(here).active_task_tokens <= 1_400
-    log.calls(-4, 24_000, "ralf task done 'It works'").gets(-3, "TASK-1: completed").asks(-2, "And now?")
+    log.begins(-4, 24_000, "ralf task done 'It works'").gets(-3, "TASK-1: completed").asks(-2, "And now?")
     assert only(here).active_task_tokens < 100
 
 
 @pytest.mark.ci
 def test_statement_27_a_session_nearly_full_of_one_task_is_told_to_split_it(here: Project) -> None:
-    log_of(here, "s-1").asks(-9, "word " * 90_000).says(-8, 150_001, "Yes.")
+    log_of(here, "s-1").asks(-9, "word " * 90_000).tells(-8, 150_001, "Yes.")
     found = only(here)
     assert found.active_task_tokens > 80_000 and "task" in rules_of(found)
     [warned] = [one for one in found.warnings if one.rule == "task"]
     assert "ralf task edit TASK --into" in warned.hint
-    log_of(here, "s-2").asks(-9, "word " * 1_000).says(-8, 190_000, "Yes.")
+    log_of(here, "s-2").asks(-9, "word " * 1_000).tells(-8, 190_000, "Yes.")
     assert "task" not in rules_of(next(one for one in now(here).sessions if one.session == "s-2"))
 
 
 @pytest.mark.ci
 def test_tokens_since_the_last_checkpoint_and_its_age_come_from_the_journal(here: Project) -> None:
     log = Log(storekit.session_log(here.root.parent, here.root, "s-1"), "s-1")
-    storekit.write_session(log.path, 30_000)
-    session_registry.save(here, KnownSession("s-1", transcript=str(log.path), route="tide", seen=NOW))
+    storekit.write_session(log.log, 30_000)
+    session_registry.save(here, KnownSession("s-1", transcript=str(log.log), route="tide", seen=NOW))
     found = only(here)
     assert 20_000 < found.unsaved < 40_000 and found.last_checkpoint == ""
-    ralf.checkpoint("tide", log.path, root=here.root)
+    ralf.checkpoint("tide", log.log, root=here.root)
     found = only(here)
     assert found.unsaved == 0
     assert found.minutes_since_checkpoint is not None and 0 < found.minutes_since_checkpoint <= 61
@@ -192,8 +180,8 @@ def test_of_a_long_log_only_the_end_is_read_and_the_rest_is_estimated(
     here: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = log_of(here, "s-1")
-    storekit.write_session(log.path, 400_000)
-    log.says(-1, 90_000)
+    storekit.write_session(log.log, 400_000)
+    log.tells(-1, 90_000)
     read = [0]
     plain = os.read
 
@@ -207,21 +195,21 @@ def test_of_a_long_log_only_the_end_is_read_and_the_rest_is_estimated(
     assert found.tokens == 90_000
     assert 260_000 < found.unsaved < 540_000
     assert "unsaved" in rules_of(found)
-    start, events = tail._events(reader.open_transcript(log.path), log.path.stat().st_size, tail.LIMIT)
-    assert log.path.stat().st_size - start.byte <= tail.LIMIT and events
+    start, events = tail._events(reader.open_transcript(log.log), log.log.stat().st_size, tail.LIMIT)
+    assert log.log.stat().st_size - start.byte <= tail.LIMIT and events
 
 
 # ---- states ----
 
 
 def test_a_session_whose_turn_has_ended_or_that_asks_waits_for_the_person(here: Project) -> None:
-    log_of(here, "done").asks(-30).says(-29, 9_000)
-    log_of(here, "asks").asks(-30).calls(-29, 9_000, "Which one?", tool="AskUserQuestion")
+    log_of(here, "done").asks(-30).tells(-29, 9_000)
+    log_of(here, "asks").asks(-30).begins(-29, 9_000, "Which one?", tool="AskUserQuestion")
     assert {one.session: one.state for one in now(here).sessions} == {"done": "waiting", "asks": "waiting"}
 
 
 def test_an_open_turn_from_which_nothing_comes_is_silent_after_a_while(here: Project) -> None:
-    log = log_of(here, "s-1").asks(-30).calls(-9, 9_000, "make")
+    log = log_of(here, "s-1").asks(-30).begins(-9, 9_000, "make")
     assert only(here).state == "working"
     here.folder.mkdir(parents=True, exist_ok=True)
     here.config_file.write_text("health_silent: 5\n")
@@ -235,20 +223,29 @@ def test_the_same_call_that_fails_again_and_again_with_the_same_output_is_stuck(
     log = log_of(here, "s-1").asks(-30)
     for number in range(3):
         assert only(here).state != "stuck"
-        log.calls(-5, 9_000, "make test").gets(-5, f"Exit code 2\nno rule, after {number}.3 s", failed=True)
+        log.begins(-5, 9_000, "make test").gets(-5, f"Exit code 2\nno rule, after {number}.3 s", failed=True)
     found = only(here)
     assert (found.state, rules_of(found)) == ("stuck", ["stuck"])
     assert "failed 3 times" in found.stuck and "make test" in found.stuck
-    log.calls(-4, 9_000, "make test").gets(-4, "Exit code 2\nanother fault", failed=True)
+    log.begins(-4, 9_000, "make test").gets(-4, "Exit code 2\nanother fault", failed=True)
+    assert only(here).state == "working"
+
+
+def test_a_session_at_the_usage_limit_of_its_client_is_parked_until_it_goes_on(here: Project) -> None:
+    log, said = log_of(here, "s-1").asks(-30), "You've hit your session limit · resets in 2h"
+    log._write("assistant", -9, [{"type": "text", "text": said}], isApiErrorMessage=True)
+    found = only(here)
+    assert (found.state, found.parked, found.parked_until) == ("parked", said, NOW + 111 * 60)
+    log.asks(-1)
     assert only(here).state == "working"
 
 
 def test_ended_and_killed_are_told_apart_and_what_a_killed_one_has_not_saved_is_said(here: Project) -> None:
-    log_of(here, "over", ended=True).asks(-30).says(-29, 9_000)
+    log_of(here, "over", ended=True).asks(-30).tells(-29, 9_000)
     gone = subprocess.Popen([sys.executable, "-c", "pass"])
     gone.wait()
-    log_of(here, "gone", pid=gone.pid, born=1).asks(-30).calls(-29, 9_000, "make everything anew")
-    log_of(here, "again", born=1).asks(-30).says(-29, 9_000)  # a process that has its number now
+    log_of(here, "gone", pid=gone.pid, born=1).asks(-30).begins(-29, 9_000, "make everything anew")
+    log_of(here, "again", born=1).asks(-30).tells(-29, 9_000)  # a process that has its number now
     found = {one.session: one for one in now(here).sessions}
     assert {name: one.state for name, one in found.items()} == {"over": "ended", "gone": "killed", "again": "killed"}
     assert rules_of(found["gone"]) == ["killed"]
@@ -261,9 +258,9 @@ def test_ended_and_killed_are_told_apart_and_what_a_killed_one_has_not_saved_is_
 def test_sessions_that_the_client_keeps_are_listed_but_not_other_projects_ones(here: Project) -> None:
     slug = "".join(c if c.isalnum() else "-" for c in str(here.root))
     folder = here.root.parent / ".claude" / "projects"
-    Log(folder / slug / "mine.jsonl", "mine").says(-1, 9_000)
-    Log(folder / "another" / "theirs.jsonl", "theirs").says(-1, 9_000)
-    log_of(here, "seen").says(-1, 9_000)
+    Log(folder / slug / "mine.jsonl", "mine").tells(-1, 9_000)
+    Log(folder / "another" / "theirs.jsonl", "theirs").tells(-1, 9_000)
+    log_of(here, "seen").tells(-1, 9_000)
     Log(folder / slug / "begun-when-it-was-resumed.jsonl", "seen").asks(-1)
     assert len(look(root=here.root).sessions) == 2
     found = {one.session: one.seen_by_hooks for one in look(root=here.root).sessions}
@@ -272,9 +269,9 @@ def test_sessions_that_the_client_keeps_are_listed_but_not_other_projects_ones(h
 
 @pytest.mark.parametrize("content", [b"", b"\0\0\0", b"{}\n", b"not a log\n", b'{"type":"assistant","sessionId":"s'])
 def test_a_log_of_any_content_never_breaks_the_look(here: Project, content: bytes) -> None:
-    log_of(here, "s-1").path.write_bytes(content)
+    log_of(here, "s-1").log.write_bytes(content)
     (session_registry.folder(here) / "bad.json").write_bytes(content)
-    log_of(here, "s-2").says(-1, 9_000)
+    log_of(here, "s-2").tells(-1, 9_000)
     found = {one.session: one for one in now(here).sessions}
     assert set(found) == {"s-1", "s-2"} and found["s-2"].tokens == 9_000
     if found["s-1"].problem:
@@ -282,7 +279,7 @@ def test_a_log_of_any_content_never_breaks_the_look(here: Project, content: byte
 
 
 def test_looking_changes_nothing(here: Project) -> None:
-    log_of(here, "s-1").says(-1, 190_000)
+    log_of(here, "s-1").tells(-1, 190_000)
     before = storekit.kept_bytes(here.root)
     now(here)
     assert storekit.kept_bytes(here.root) == before
@@ -296,19 +293,19 @@ def said(here: Project, session: str = "s-1") -> list[str]:
 
 
 def test_a_session_that_crosses_the_mark_is_told_once_until_it_crosses_it_again(here: Project) -> None:
-    log = log_of(here, "s-1").says(-9, 130_000)
+    log = log_of(here, "s-1").tells(-9, 130_000)
     assert nudge(here, now(here)) == []
-    log.says(-8, 141_000)
+    log.tells(-8, 141_000)
     assert nudge(here, now(here)) == ["s-1"]
-    log.says(-7, 150_000)
+    log.tells(-7, 150_000)
     assert nudge(here, now(here)) == nudge(project.find(here.root), now(here)) == []
     (told,) = said(here)
     assert told.startswith("ralf: the window is 70 % full. Before it is compacted, hand over, in at most 400 words: ")
-    log.compacts(-6, 30_000).says(-5, 145_000)  # crossed twice between two looks
+    log.compacts(-6, 30_000).tells(-5, 145_000)  # crossed twice between two looks
     assert nudge(here, now(here)) == ["s-1"]
-    log.says(-4, 100_000)
+    log.tells(-4, 100_000)
     assert nudge(here, now(here)) == []
-    log.says(-3, 160_000)
+    log.tells(-3, 160_000)
     assert nudge(here, now(here)) == ["s-1"]
     assert len(said(here)) == 3
 
@@ -318,7 +315,7 @@ def test_a_session_that_crosses_the_mark_is_told_once_until_it_crosses_it_again(
 
 @pytest.fixture
 def made(here: Project) -> Path:
-    log_of(here, "s-1").says(-1, 150_000)
+    log_of(here, "s-1").tells(-1, 150_000)
     return here.root
 
 

@@ -13,7 +13,7 @@ import storekit
 from ralf import routing
 from ralf.project import Project
 from ralf_integrations.blackbox5.context_checkpoint import main as create
-from ralf_integrations.mcp.tools import Tools
+from ralf_integrations.mcp.server import Tools
 from storekit import Cli, Ran
 
 Run = Callable[..., Ran]

@@ -17,9 +17,9 @@ from hypothesis import given, strategies as st
 from ralf.errors import UsageError
 from ralf.project import Project
 from ralf_integrations import environment
-from ralf_integrations.loop import launch, limits, told as tolds
+from ralf_integrations.health import limits
+from ralf_integrations.loop import launch, told as tolds
 from ralf_integrations.loop.launch import CLAUDE, CODEX, PLAIN, Agent
-from ralf_integrations.loop.limits import Limit
 from ralf_integrations.loop.processes import Gate
 from ralf_integrations.loop.state import Running
 from ralf_integrations.loop.told import Told
@@ -125,45 +125,32 @@ def test_the_time_that_a_limit_names_is_read_in_every_form(said: str, time: str 
         assert found == (datetime.fromisoformat(time) if time else None)
 
 
-def api_error(text: str, **fields) -> dict:
-    message = {"model": "<synthetic>", "content": [{"type": "text", "text": text}]}
-    return {"type": "assistant", "isApiErrorMessage": True, "timestamp": AT.isoformat(), "message": message} | fields
-
-
 @pytest.mark.parametrize(
-    "record, is_limit",
+    "said, is_limit",
     [
-        (api_error("You've hit your session limit · resets 9:50pm (UTC)", error="rate_limit"), True),
-        (api_error("You've hit your limit · resets 9:50pm (UTC)", apiErrorStatus=429), True),
-        (api_error("Claude AI usage limit reached|1787147400"), True),
-        (api_error("API Error: 529 Overloaded", error="server_error", apiErrorStatus=529), False),
-        (api_error("Server is temporarily limiting requests (not your usage limit)", error="rate_limit"), False),
-        (api_error("You've hit your monthly spend limit", error="rate_limit"), False),
-        ({"type": "assistant", "message": {"content": "You've hit your session limit · resets 9pm"}}, False),
+        ("You've hit your session limit · resets 9:50pm (UTC)", True),
+        ("Claude AI usage limit reached|1787147400", True),
+        ("You\u2019ve hit your usage limit. Try again later.", True),
+        ("API Error: 529 Overloaded", False),
+        ("Server is temporarily limiting requests (not your usage limit)", False),
+        ("You've hit your monthly spend limit", False),
     ],
 )
-def test_only_a_record_that_claude_code_calls_an_error_of_its_own_tells_a_limit(record: dict, is_limit: bool) -> None:
-    assert (limits.of_claude_record(record) is not None) is is_limit
+def test_a_usage_limit_is_told_from_any_other_failure_of_a_client(said: str, is_limit: bool) -> None:
+    assert (limits.of_words(said) is not None) is is_limit
 
 
-def test_a_limit_of_codex_is_told_by_its_error_and_timed_by_its_message_or_its_rates() -> None:
-    error = {
-        "message": "You\u2019ve hit your usage limit. Try again later.",
-        "codex_error_info": "usage_limit_exceeded",
-    }
-    rates = {"primary": {"used_percent": 100.0, "resets_at": 1787150000}, "secondary": {"used_percent": 3.0}}
-    assert limits.of_codex_error(error, AT, rates) == Limit(1787150000.0, error["message"])
-    assert limits.of_codex_error({"message": "usage limit", "codex_error_info": "other"}, AT) is None
-    assert limits.of_codex_error(None, AT) is None
-    assert limits.of_codex_errors("a\nERROR: You've hit your usage limit. Try again in 2 hours.\n", AT) is not None
-    assert limits.of_codex_errors("ERROR: You've hit your usage limit.\nand more of an agent's words\n", AT) is None
-
-
-@pytest.mark.parametrize("at", ["2026-08-19T12:00:00", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "", None, 5])
-def test_a_record_of_any_time_tells_its_limit(at: object) -> None:
-    record = api_error("You've hit your session limit · resets 9:50pm (UTC)", error="rate_limit") | {"timestamp": at}
-    found = limits.of_claude_record(record)
+@pytest.mark.parametrize("when", [AT.timestamp(), -62135596800.0, 253402300799.0, 0.0, None])
+def test_a_limit_that_is_told_at_any_time_ends_some_time(when: float | None) -> None:
+    found = limits.of_words("You've hit your session limit · resets in 3 days", when)
     assert found is not None and found.until > 0
+
+
+def test_a_limit_of_codex_is_told_by_its_last_line_and_timed_by_its_rates() -> None:
+    rates = {"primary": {"used_percent": 100.0, "resets_at": 1787150000}, "secondary": {"used_percent": 3.0}}
+    assert limits.resets(rates, AT) == 1787150000.0
+    assert limits.of_codex_errors("a\nERROR: You've hit your usage limit. Try again in 2 hours.\n") is not None
+    assert limits.of_codex_errors("ERROR: You've hit your usage limit.\nand more of an agent's words\n") is None
 
 
 # ---- what clients tell ----

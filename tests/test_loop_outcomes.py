@@ -17,10 +17,10 @@ from ralf.memory.writing import add
 from ralf.tasks import claims, editing
 from ralf.tasks.model import Evidence
 from ralf.text.cleaning import outside
-from ralf_integrations.loop import caps, exits, state as states
-from ralf_integrations.loop.caps import Caps, Spent
-from ralf_integrations.loop.exits import Ended, judge
-from ralf_integrations.loop.limits import Limit
+from ralf_integrations.health.limits import Limit
+from ralf_integrations.loop import outcomes, state as states
+from ralf_integrations.loop.options import Caps, Spent, seconds_of
+from ralf_integrations.loop.outcomes import Ended, judge
 from ralf_integrations.loop.work import Work
 
 DONE = "All of it works.\n<promise>COMPLETE</promise>"
@@ -77,11 +77,11 @@ def test_no_words_in_an_output_change_what_a_start_came_to(said: str, status: in
 def test_a_verify_that_refused_a_task_is_noted_however_the_start_ended(ended: dict[str, Any]) -> None:
     proof = Evidence("failed", command="make", exit_status=3, output="one\nlevel 17\n", at="2026-08-19T13:40:00Z")
     began = 1787146800.5  # as that second begins
-    refused = exits.refusal(proof, began)
+    refused = outcomes.refusal(proof, began)
     found = judge(Ended(**{"state": "held", "refused": refused} | ended))
     assert "`verify:` did not pass: exit status 3" in found.told
     assert "level 17" in found.note and "level 17" not in found.told
-    assert exits.refusal(proof, began + 1) == ("", "")  # an earlier attempt's
+    assert outcomes.refusal(proof, began + 1) == ("", "")  # an earlier attempt's
 
 
 # ---- caps ----
@@ -112,11 +112,11 @@ def test_a_cap_that_is_reached_is_named_and_all_are_on_by_default(spent: Spent, 
     ],
 )
 def test_a_duration_is_typed_in_units(typed: str, value: float | None) -> None:
-    found = caps.seconds_of(typed, "--backoff", least=0.0)
+    found = seconds_of(typed, "--backoff", least=0.0)
     assert found == (pytest.approx(value) if value is not None else None)
     if value == 0:
         with pytest.raises(UsageError):
-            caps.seconds_of(typed, "--timeout")
+            seconds_of(typed, "--timeout")
 
 
 # ---- what a fresh agent is told first ----

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import pty
 import re
+import shlex
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,13 +21,13 @@ import storekit
 from kit.git import git
 from loopkit import Plan, until
 from ralf import project as projects
-from ralf.errors import Claimed, RalfError
+from ralf.errors import Claimed
 from ralf.model import ActiveWork, Facts, PathFact, RouteContext
 from ralf.tasks import claims, editing, evidence as proofs
-from ralf_integrations.loop import launch, limits, starts, state as states, told as tolds
+from ralf_integrations.health import limits
+from ralf_integrations.loop import launch, starts, state as states, told as tolds
 from ralf_integrations.loop.options import Event, Options, Result
 from ralf_integrations.loop.run import Loop
-from ralf_integrations.loop.state import LoopState
 from storekit import HANGS
 
 pytestmark = [pytest.mark.ci]
@@ -149,9 +148,7 @@ LIMITS = [("codex", "limit"), ("codex", "rollout-limit"), ("claude", "limit")]
 """How clients tell that their usage limit is reached: on standard error, in the rollout, in result and transcript."""
 
 
-def run_impatiently(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch, draw: Callable[[LoopState], None] = lambda _: None, **more: Any
-) -> tuple[Result, list[Event]]:
+def run_impatiently(plan: Plan, monkeypatch: pytest.MonkeyPatch, **more: Any) -> tuple[Result, list[Event]]:
     """Run a loop in this process that waits for a usage limit no longer than it lasts; what it came to and told."""
     monkeypatch.setattr(limits, "LEAST", 0.5)
     monkeypatch.setenv("AGENT_JOURNAL", str(plan.journal))
@@ -159,8 +156,7 @@ def run_impatiently(
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(plan.home / ".claude"))
     monkeypatch.setenv("CODEX_HOME", str(plan.home / ".codex"))
     told: list[Event] = []
-    view = SimpleNamespace(event=told.append, draw=draw)
-    return Loop(projects.find(plan.root), Options(retries=0, **more), view).run(), told
+    return Loop(projects.find(plan.root), Options(retries=0, **more), told.append).run(), told
 
 
 @pytest.mark.parametrize("client, word", LIMITS)
@@ -207,6 +203,14 @@ def test_an_agent_goes_on_with_a_second_task_and_what_becomes_of_that_is_judged_
     assert plan.run()[0] == 0
     assert plan.outcomes(first) == ["done"]
     assert plan.outcomes(second) == ["crashed", "done"]
+
+
+def test_an_agent_that_leaves_the_file_of_its_task_unreadable_ends_no_loop(plan: Plan) -> None:
+    tasks = [plan.add("crash"), plan.add("crash")]
+    spoils = "echo '<<<<<<< mine' >.autonomous/tasks/active/${RALF_LEASE%:*}.md; exit 3"
+    status, out = plan.run(agent=f"sh -c {shlex.quote(spoils)}")
+    assert status == 1
+    assert all(f"not done: {task} : cannot be read" in out for task in tasks), out
 
 
 # ---- what a client tells ----
@@ -369,22 +373,12 @@ def test_a_checkpoint_that_falls_due_while_an_agent_runs_without_hooks_is_made_t
     monkeypatch.setattr(tolds, "EVERY", 0.1)
     monkeypatch.setattr(starts, "_GROWN", 100)
     words = "_".join(f"harbour{number}" for number in range(400))
-    task = plan.add(
-        f"say={words} say={words} say=I_decided_to_use_SQLite_because_it_needs_no_server. work=4 crash", "done"
-    )
-    seen: list[int] = []
-
-    def drawn(state: LoopState) -> None:
-        if state.running and not plan.lines("end") and not seen:
-            with suppress(RalfError):
-                seen.append(len(ralf.get_context(task, root=plan.root).checkpoints))
-                if not seen[-1]:
-                    seen.clear()
-
-    result, told = run_impatiently(plan, monkeypatch, draw=drawn, agents=(launch.parse(plan.client("claude")),))
-    assert seen, told
-    assert result.unfinished  # no retries
-    context = ralf.get_context(task, root=plan.root)
+    plan.add(f"say={words} say={words} saved say=I_decided_to_use_SQLite_because_it_needs_no_server. crash")
+    agents = (launch.parse(plan.client("claude")),)
+    result, told = run_impatiently(plan, monkeypatch, agents=agents, timeout=HANGS / 2)
+    assert plan.lines("saved"), told
+    (left,) = result.unfinished  # no retries
+    context = ralf.get_context(left.task, root=plan.root)
     assert "SQLite" in context.render()  # what came after it is checkpointed at the end
 
 

@@ -22,7 +22,7 @@ import storekit
 import webkit
 from examples import examples
 from ralf.project import Project
-from ralf_integrations.web import live, sessions
+from ralf_integrations.web import sessions
 from webkit import PATHS, ROUTE, Client, served
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
@@ -82,8 +82,7 @@ def tree(folder: Path) -> dict[str, tuple[int, int]]:
 def test_no_page_takes_a_lock_opens_a_shared_index_or_writes_anything_in_the_project(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (live, sessions):
-        monkeypatch.setattr(module, "FRESH", 0.0)
+    monkeypatch.setattr(sessions, "FRESH", 0.0)
     with served(project) as (_, client):
         assert client.get("/search?q=warm").status == 200
         before = tree(project.root)

@@ -248,9 +248,6 @@ def test_every_link_of_the_pages_leads_to_a_page(client: Client) -> None:
     assert len(seen) > 25
 
 
-# ---- pages of long lists ----
-
-
 # ---- what is foreign ----
 
 
@@ -342,7 +339,7 @@ def test_an_offer_is_accepted_as_it_was_shown_or_dropped_and_a_person_adds_a_pre
         api.remember("fact", text, root=project.root)
     hidden = client.get("/").forms()["/memory/accept"]
     assert hidden["id"] == "fact-1"
-    writing.record(project, "main", [edit_of("fact-1", ["text=Tides turn. Push at once"], "agent")])
+    writing.record(project, "main", [edit_of("fact-1", ["text=Tides turn. Push at once"], "file")])
     answer = client.post("/memory/accept", hidden)
     assert answer.status == 409 and "was changed since" in answer.text
     second, third = (offered(client, f"fact-{number}") for number in (2, 3))
@@ -357,7 +354,7 @@ def test_an_offer_is_accepted_as_it_was_shown_or_dropped_and_a_person_adds_a_pre
         assert client.post(f"/memory/{path}", sent).status == status
     found = {one.id: (one.status, one.origin) for one in writing.load(project, "main").items}
     person = ("active", "person")
-    assert found == {"fact-1": ("offered", "agent"), "fact-2": person, "preference-1": person}
+    assert found == {"fact-1": ("offered", "file"), "fact-2": person, "preference-1": person}
 
 
 def offered(client: Client, id_: str) -> dict[str, str]:
@@ -549,6 +546,3 @@ def test_three_hundred_scripts_are_text_in_exported_files_too(hostile: Project) 
     whole = {token.content.strip() for token in made if token.type == "html_block"}
     assert whole <= {"<details><summary>Decisions that no longer hold</summary>", "</details>"}
     assert len([token for token in made if token.type == "heading_open" and token.tag == "h1"]) == 1
-
-
-# ---- decisions as a lineage ----

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -23,6 +23,7 @@ import pytest
 
 import ralf
 import storekit
+from kit.claude_log import ClaudeLog
 from ralf import api
 from ralf.agent import AgentRun, send_signal
 from ralf.maintenance import ownership
@@ -49,19 +50,13 @@ ROUTE, WORKING, STUCK, SILENT, PARKED, KILLED = (
 
 
 PATHS = (
-    *(
-        "/",
-        "/sessions",
-        f"/session?id={WORKING}",
-        f"/session?id={PARKED}",
-        "/routes",
-        "/routes?q=sync",
-        f"/routes/{ROUTE}",
-    ),
-    *(f"/routes/{ROUTE}?budget=1000", "/routes/storage", "/routes/vendored", f"/routes/{ROUTE}/decisions"),
+    *("/", "/sessions", f"/session?id={WORKING}", f"/session?id={PARKED}", "/routes", "/routes?q=sync"),
+    *(f"/routes/{ROUTE}", f"/routes/{ROUTE}?budget=1000", "/routes/storage", "/routes/vendored"),
+    f"/routes/{ROUTE}/decisions",
     *(f"/routes/{ROUTE}/files", f"/routes/{ROUTE}/why/DEC-002", f"/routes/{ROUTE}/why/cp-001"),
-    *(f"/routes/{ROUTE}/diff", f"/routes/{ROUTE}/diff?a=cp-001&b=cp-003", "/tasks", "/task?id=TASK-delta", "/memory"),
-    *("/memory/item?agent=main&id=trap-1", "/runs", "/run?name=survey", "/search?q=cursor", "/static/page.js"),
+    *(f"/routes/{ROUTE}/diff", f"/routes/{ROUTE}/diff?a=cp-001&b=cp-003", "/tasks", "/task?id=TASK-delta"),
+    *("/memory", "/memory/item?agent=main&id=trap-1", "/runs", "/run?name=survey", "/search?q=cursor"),
+    "/static/page.js",
 )
 """Every page of it."""
 
@@ -88,7 +83,7 @@ def example(folder: Path) -> Project:
     _runs(root)
     _foreign(project)
     now = time.time()
-    loops.save(project, LoopState(began=now - 900, ended=now - 60, starts=4, parked={"codex": now + 5_000}))
+    loops.save(project, LoopState(began=now - 900, ended=now - 60, parked={"codex": now + 5_000}))
     return project
 
 
@@ -171,15 +166,11 @@ def _sessions(project: Project, folder: Path) -> None:
     repeated = [("pytest -q tests/test_merge.py", "E   AssertionError: base is None\n1 failed, 41 passed")] * 6
     _short(project, folder, STUCK, now - 90, repeated, route="storage", failing=True, filled=96_000)
     _short(project, folder, SILENT, now - 2_500, [("npm run build", None)], route="storage", filled=61_000)
-    _short(project, folder, PARKED, now - 300, [("ls", "README.md")], route=ROUTE, filled=118_000)
-    said = "You've hit your usage limit · resets 11pm (UTC)"
-    message = {"role": "assistant", "content": [{"type": "text", "text": said}]}
-    limit = {"type": "assistant", "isApiErrorMessage": True, "error": "rate_limit", "message": message}
-    with log_of(folder, project, PARKED).open("a") as file:
-        file.write(json.dumps({**limit, "sessionId": PARKED, "timestamp": at(now - 280)}) + "\n")
-    _short(
-        project, folder, KILLED, now - 4_000, [("make", "ok")], route="archive", filled=44_000, pid=2**22 - 7, born=1
-    )
+    parked = _short(project, folder, PARKED, now - 300, [("ls", "README.md")], route=ROUTE, filled=118_000)
+    said, told = "You've hit your usage limit · resets 11pm (UTC)", {"isApiErrorMessage": True, "error": "rate_limit"}
+    parked.answers(said, timestamp=at(now - 280), **told)
+    gone = {"pid": 2**22 - 7, "born": 1}
+    _short(project, folder, KILLED, now - 4_000, [("make", "ok")], route="archive", filled=44_000, **gone)
 
 
 def _handed(project: Project, log: Path, moment: float) -> None:
@@ -187,38 +178,18 @@ def _handed(project: Project, log: Path, moment: float) -> None:
     brief = ralf.get_context(ROUTE, root=project.root).render(2_500, section="resume")
     lost = "Context available for delta-sync (never logged).\n"
     start = log.stat().st_size
+    told = (("brief", brief, moment), ("line", lost, moment - 60), ("notice", "Mind the tide", 0))
+    sums = {text: hashlib.sha256(text.encode()).hexdigest() for _, text, _ in told}
     handed = tuple(
-        Handed(
-            "UserPromptSubmit",
-            what,
-            hashlib.sha256(text.encode()).hexdigest(),
-            len(text),
-            text[:80],
-            start,
-            when=int(when),
-        )
-        for what, text, when in (("brief", brief, moment), ("line", lost, moment - 60), ("notice", "Mind the tide", 0))
+        Handed("UserPromptSubmit", what, sums[text], len(text), text[:80], start, when=int(when))
+        for what, text, when in told
     )
-    attached = {"type": "hook_additional_context", "content": [brief]}
-    record = {"type": "attachment", "attachment": attached, "sessionId": WORKING, "timestamp": at(moment)}
-    message = {"role": "user", "content": "Carry on with step 7."}
-    with log.open("a") as file:
-        file.write(json.dumps(record) + "\n")
-        file.write(
-            json.dumps({"type": "user", "sessionId": WORKING, "timestamp": at(moment + 5), "message": message}) + "\n"
-        )
-    session_registry.save(
-        project,
-        KnownSession(
-            WORKING,
-            client="claude-code",
-            transcript=str(log),
-            route=ROUTE,
-            seen=moment,
-            handed=handed,
-            briefed=(ROUTE,),
-        ),
-    )
+    attached = {"type": "attachment", "attachment": {"type": "hook_additional_context", "content": [brief]}}
+    said = {"type": "user", "message": {"role": "user", "content": "Carry on with step 7."}}
+    for record, when in ((attached, moment), (said, moment + 5)):
+        ClaudeLog(log, WORKING, project.root).add(record | {"sessionId": WORKING, "timestamp": at(when)})
+    known = KnownSession(WORKING, client="claude-code", transcript=str(log), route=ROUTE, seen=moment, handed=handed)
+    session_registry.save(project, replace(known, briefed=(ROUTE,)))
 
 
 def _short(
@@ -232,26 +203,21 @@ def _short(
     filled: int,
     failing: bool = False,
     **more: Any,
-) -> None:
+) -> ClaudeLog:
     """A session of a few calls, the last of which may have no answer; its last record is of `last`."""
-    log = log_of(folder, project, session)
+    log = ClaudeLog(log_of(folder, project, session), session, project.root)
     begin = last - 60 * (len(calls) + 1)
-
-    def line(kind: str, minute: float, content: object, **usage: Any) -> str:
-        message: dict[str, Any] = {"role": kind, "content": content, **usage}
-        record = {"type": kind, "sessionId": session, "cwd": str(project.root), "timestamp": at(begin + 60 * minute)}
-        return json.dumps({**record, "message": message})
-
-    out = [line("user", 0, "Go on with it.")]
+    log.says("Go on with it.", timestamp=at(begin))
     for number, (command, answer) in enumerate(calls, start=1):
-        call = [{"type": "tool_use", "id": f"c{number}", "name": "Bash", "input": {"command": command}}]
-        out.append(line("assistant", number, call, usage={"input_tokens": filled + 900 * number, "output_tokens": 0}))
+        when = begin + 60 * number
+        use = {"type": "tool_use", "id": f"c{number}", "name": "Bash", "input": {"command": command}}
+        log.answers(use, used=filled + 900 * number, timestamp=at(when))
         if answer is not None:
             result = {"type": "tool_result", "tool_use_id": f"c{number}", "content": answer, "is_error": failing}
-            out.append(line("user", number + 0.5, [result]))
-    log.write_text("\n".join(out) + "\n")
-    known = KnownSession(session, client="claude-code", transcript=str(log), route=route, seen=last, **more)
+            log.gets(result, timestamp=at(when + 30))
+    known = KnownSession(session, client="claude-code", transcript=str(log.log), route=route, seen=last, **more)
     session_registry.save(project, known)
+    return log
 
 
 _TEXT = """## Why

@@ -20,14 +20,23 @@ from ralf.text import cleaning
 from ralf_cli.command import Command, F, command, given, handed_over, is_json, project, root
 from ralf_cli.main import LazyGroup
 from ralf_cli.output import emit_json, fields_of, say, table
-from ralf_integrations.loop import caps, launch, processes, state as states
-from ralf_integrations.loop.caps import Spent, duration_text, spent_text
-from ralf_integrations.loop.options import Event, Options, Result
-from ralf_integrations.loop.preview import dry_run
+from ralf_integrations.loop import launch, processes, state as states
+from ralf_integrations.loop.options import (
+    Caps,
+    Event,
+    Options,
+    Result,
+    amount_of,
+    duration_text,
+    seconds_of,
+    spent_text,
+)
 from ralf_integrations.loop.run import Loop
 from ralf_integrations.loop.state import LoopState
+from ralf_integrations.loop.work import Work
 from ralf_integrations.orchestrator import MOST_BYTES, hand_over
 
+_MOST_TASKS = 10_000  # in a dry run
 _MOST_SHOWN = 40  # tasks that are listed at the end
 _PATIENCE = 30.0  # seconds that `stop` waits for agents to end
 
@@ -106,18 +115,18 @@ def loop(
         return
     if not agents:
         raise UsageError("--agent", "which command works on the tasks?", "ralf loop --agent claude --dry-run")
-    starts, tokens = caps.amount_of(max_starts, "--max-starts"), caps.amount_of(max_tokens, "--max-tokens")
+    starts, tokens = amount_of(max_starts, "--max-starts"), amount_of(max_tokens, "--max-tokens")
     options = Options(
         agents=tuple(launch.parse_all(agents)),
-        caps=caps.Caps(
+        caps=Caps(
             None if starts is None else int(starts),
             None if tokens is None else int(tokens),
-            caps.amount_of(max_usd, "--max-usd"),
-            caps.seconds_of(max_time, "--max-time"),
+            amount_of(max_usd, "--max-usd"),
+            seconds_of(max_time, "--max-time"),
         ),
-        timeout=caps.seconds_of(timeout, "--timeout"),
-        grace=caps.seconds_of(grace, "--grace", least=0.0) or 0.0,
-        backoff=caps.seconds_of(backoff, "--backoff", least=0.0) or 0.0,
+        timeout=seconds_of(timeout, "--timeout"),
+        grace=seconds_of(grace, "--grace", least=0.0) or 0.0,
+        backoff=seconds_of(backoff, "--backoff", least=0.0) or 0.0,
         park=not no_park,
         adopt=not end_orphans,
         **more,
@@ -130,7 +139,8 @@ def loop(
 
 
 def _dry_run(options: Options) -> None:
-    found = dry_run(project(), options, lambda agent: launch.command(agent, session="SESSION", last="LAST"))
+    ready = [one.task for one in Work(project()).ready_for((), _MOST_TASKS, others=True, without=())]
+    found = [(one.id, one.title, launch.shown(options.agent_for(one.role), one.role)) for one in ready]
     if is_json():
         emit_json([dict(zip(("task", "title", "command"), one, strict=True)) for one in found])
         return
@@ -142,19 +152,15 @@ def _dry_run(options: Options) -> None:
     say(f"dry run: nothing was started; {options.workers} at a time, each prompt on standard input or in {{prompt}}")
 
 
-class _View:
-    def event(self, event: Event) -> None:
-        """Print it as a line: in a pipe without others' words, which an agent may read."""
-        told = event.whole if sys.stdout.isatty() else event.line
-        sys.stdout.write(f"{json.dumps(fields_of(event), ensure_ascii=False) if is_json() else told}\n")
-        sys.stdout.flush()
-
-    def draw(self, state: LoopState) -> None:
-        """Lines tell all of it."""
+def _tell(event: Event) -> None:
+    """Print it as a line: in a pipe without others' words, which an agent may read."""
+    told = event.whole if sys.stdout.isatty() else event.line
+    sys.stdout.write(f"{json.dumps(fields_of(event), ensure_ascii=False) if is_json() else told}\n")
+    sys.stdout.flush()
 
 
 def _run(options: Options) -> int:
-    result = Loop(project(), options, _View()).run()
+    result = Loop(project(), options, _tell).run()
     with suppress(OSError):
         _emit(result)
         if options.worktrees is not None and result.spent.starts and not is_json():
@@ -214,7 +220,7 @@ def status(ctx: click.Context) -> None:
 def _show(found: LoopState, how: str) -> None:
     began = _at(found.began)
     when = {"running": f"since {began}", "ended": f"at {_at(found.ended)}", "killed": f"(begun {began})"}
-    spent = spent_text(Spent(found.starts, found.tokens, found.usd, found.unknown, found.unpriced))
+    spent = spent_text(found.spent)
     parts = [
         f"process {found.process}, {spent}",
         *(f"usage limit of {who}, waiting until {_at(until)}" for who, until in found.parked.items()),

@@ -16,7 +16,7 @@ from ralf_cli import tasktext
 from ralf_cli.command import F, command, given, handed_over, is_json, is_read_by_an_agent, project, root, shared
 from ralf_cli.main import LazyGroup
 from ralf_cli.output import answer, complain, emit_json, given_back, given_text, say, table, warn
-from ralf_integrations.loop import caps
+from ralf_integrations.loop.options import seconds_of
 
 task = LazyGroup(
     name="task",
@@ -187,7 +187,7 @@ def claim(id_: str | None, role: str | None, lease: str) -> None:
     The claim lasts as long as you work: hooks and every `ralf` command that runs with RALF_LEASE are signs of life.
     A task whose holder is gone can be claimed again. If you already hold a task, it is printed again.
     """
-    seconds = caps.seconds_of(lease, "--lease", least=1.0)
+    seconds = seconds_of(lease, "--lease", least=1.0)
     if seconds is None:
         raise UsageError("--lease", "lasts for some time", "ralf task claim --lease 1h")
     tasktext.check_may_claim(root())

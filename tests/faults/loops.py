@@ -305,7 +305,7 @@ def _serialized(root: Path, plan: Schedule, history: History) -> None:
         history.exits.append(done.returncode + 100)
 
 
-_IMPATIENT = "from ralf_integrations.loop import limits\nlimits.LEAST = 0.3\nfrom ralf_cli.main import run\nrun()\n"
+_IMPATIENT = "from ralf_integrations.health import limits\nlimits.LEAST = 0.3\nfrom ralf_cli.main import run\nrun()\n"
 """`ralf`, but that a usage limit is waited for no longer than it lasts."""
 
 

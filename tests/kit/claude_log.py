@@ -45,8 +45,11 @@ class ClaudeLog:
         call = f"toolu_{self._records:04d}"
         use = {"type": "tool_use", "id": call, "name": tool, "input": dict(given)}
         self.answers(*([said] if said else []), use, used=used)
-        result = {"type": "tool_result", "tool_use_id": call, "content": printed, "is_error": failed}
-        self._record("user", [result], **more)
+        self.gets({"type": "tool_result", "tool_use_id": call, "content": printed, "is_error": failed}, **more)
+
+    def gets(self, result: Mapping[str, Any], **more: Any) -> None:
+        """A call gets its result."""
+        self._record("user", [dict(result)], **more)
 
     def runs(self, command_: str, printed: str = "", *, failed: bool = False, **more: Any) -> None:
         """The agent runs a command."""

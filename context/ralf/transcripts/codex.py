@@ -301,7 +301,9 @@ class _Pass(Pass):
             capacity = whole(payload.get("model_context_window")) or None
             return [base.event("other", "", capacity=capacity)] if capacity else []
         if inner in _COMPLETE:
-            return [base.event("mark", "", form="ended")]
+            failed = words(object_in(payload, "error").get("message"))
+            stopped = [base.event("mark", failed, form="stopped")] if failed else []
+            return [*stopped, base.event("mark", "", form="ended")]
         if inner == "turn_aborted":
             return [_aborted(words(payload.get("reason")), base)]
         if inner == "thread_rolled_back":

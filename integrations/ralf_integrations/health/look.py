@@ -24,11 +24,11 @@ from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.route import offsets
 from ralf.route.load import load_state
-from ralf.transcripts.events import Position, session_of_log
+from ralf.transcripts.events import Position
 from ralf.transcripts.reader import newest_logs, open_transcript
 from ralf_integrations import inbox
 from ralf_integrations.client import CLAUDE_CODE, CLIENTS
-from ralf_integrations.health import rules, tail
+from ralf_integrations.health import limits, rules, tail
 from ralf_integrations.health.rules import Session
 from ralf_integrations.health.tail import Tail, seconds
 from ralf_integrations.hooks import handover, session_registry, usage
@@ -54,7 +54,7 @@ def look(
     route: str | None = None,
     everything: bool = False,
     now: float | None = None,
-    read_tail: Callable[[Path, Callable[[str], Position]], Tail] = tail.read,
+    read_tail: Callable[[Path, Position], Tail] = tail.read,
     root: str | os.PathLike[str] | None = None,
 ) -> Health:
     """Look at every session that hooks have seen, or that a client keeps of this project; nothing is changed.
@@ -96,13 +96,12 @@ class _Looking:
         project: Project,
         settings: Config,
         now: float,
-        read_tail: Callable[[Path, Callable[[str], Position]], Tail] = tail.read,
+        read_tail: Callable[[Path, Position], Tail] = tail.read,
     ) -> None:
         self._project = project
         self._settings = settings
         self._now = now
         self._read_tail = read_tail
-        self._chosen: dict[tuple[str, str, str], str] = {}
         self._routes: dict[str, RouteContext | None] = {}
 
     def sessions(self, *, everything: bool) -> Iterator[Session]:
@@ -132,15 +131,16 @@ class _Looking:
         return sorted(found, key=lambda entry: entry[2], reverse=True)
 
     def _session(self, one: KnownSession, path: Path | None, stirred: float) -> Session:
-        problem, end, route = "", Tail(), one.route
+        problem, end, session, route = "", Tail(), one.session, one.route
         try:
-            route = self._route(one, path, one.session)
+            name = open_transcript(path).session if path is not None and path.exists() else session
+            session = session or name
+            route = self._route(one, name)
             if path is not None and path.exists():
-                end = self._read_tail(path, lambda name: self._taken(one, path, name))
-                route = self._route(one, path, end.session)
+                end = self._read_tail(path, offsets.ingest_offset(self._project, route, name).position)
         except (RalfError, OSError) as error:
             problem = str(error)
-        session = one.session or end.session or (path.stem if path is not None else "")
+        session = session or (path.stem if path is not None else "")
         window = self._window(one, end)
         last = end.last or stirred
         context = self._context(route)
@@ -179,21 +179,16 @@ class _Looking:
         if state in ("ended", "killed"):  # nothing grows any more
             made = replace(made, growth=None, minutes_to_checkpoint=None, minutes_to_compaction=None)
             made = replace(made, minutes_to_threshold=None)
+        elif (limit := limits.of_words(end.stopped, end.failed)) is not None and not 0 < limit.until < self._now:
+            state, made = "parked", replace(made, parked=limit.said, parked_until=limit.until)
         return replace(made, state=state, stuck=stuck)
 
-    def _taken(self, one: KnownSession, path: Path, session: str) -> Position:
-        return offsets.ingest_offset(self._project, self._route(one, path, session), session).position
+    def _route(self, one: KnownSession, session: str) -> str:
+        """The route of a session, as `ralf status` tells it; the one that a hook saw, unless another was chosen.
 
-    def _route(self, one: KnownSession, path: Path | None, session: str) -> str:
-        """The route of a session, as `ralf status` tells it; the one that a hook saw, unless another was chosen."""
-        own = one.session or (session_of_log(path) if path is not None else "")
-        key = (own, one.route, session)
-        if key not in self._chosen:
-            self._chosen[key] = self._choose(one, own, session)
-        return self._chosen[key]
-
-    def _choose(self, one: KnownSession, own: str, session: str) -> str:
-        choice = routing.choose(self._project, session=own)
+        session  as its log calls it
+        """
+        choice = routing.choose(self._project, session=one.session or session)
         if one.route and not choice.is_chosen:
             choice = routing.Choice(one.route, choice.rule)
         choice = offsets.route_of(self._project, session, choice)

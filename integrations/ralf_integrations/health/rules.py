@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from ralf.allocation.gauge import alert_of
 from ralf.allocation.shares import Allocation
@@ -29,7 +28,8 @@ class Session:
     """The health of one session.
 
     state                    working, waiting (for the person), silent (the turn is open and nothing comes), stuck,
-                             ended, or killed (its process is gone and it never said that it ended)
+                             parked (at the usage limit of its client), ended, or killed (its process is gone and it
+                             never said that it ended)
     tokens, window, percent  in the client's window, its size, and how full that is; None where unknown
     growth                   tokens that the window gains in a minute
     unsaved                  tokens that no checkpoint has, an estimate
@@ -42,6 +42,8 @@ class Session:
     compaction               the byte of the log at which the last compaction stands, 0 for none that was seen
     notices                  that wait in its inbox
     stuck                    why it is, "" where it is not
+    parked                   what its client says of the usage limit, and when that ends, seconds since 1970, 0 where
+                             nobody knows
     problem                  why its log could not be read, "" for nothing
     compactions              how often its window was compacted, as far as hooks and the end of its log tell
     minutes_since_compaction since the last of these, None for none
@@ -72,6 +74,8 @@ class Session:
     compaction: int = 0
     notices: int = 0
     stuck: str = ""
+    parked: str = ""
+    parked_until: float = 0.0
     problem: str = ""
     compactions: int = 0
     minutes_since_compaction: float | None = None
@@ -82,88 +86,31 @@ class Session:
     warnings: tuple[Warned, ...] = ()
 
 
-class Rule(NamedTuple):
-    """A rule: its name, what to say of a session that breaks it ("" for one that does not), and what to do then."""
-
-    name: str
-    broken: Callable[[Session, Config], str]
-    hint: str
-
-
-RULES: tuple[Rule, ...] = (
-    Rule(
-        "pressure",
-        lambda one, settings: (
-            f"its window is {one.percent:.0f} % full"
-            if _alive(one) and one.percent is not None and one.percent >= settings.health_pressure
-            else ""
-        ),
-        "compact it, or hand over: ralf send TEXT --session {session}",
-    ),
-    Rule(
-        "task",
-        lambda one, _: (
-            alert_of(one.tokens, one.active_task_tokens, one.window) if _alive(one) and one.tokens is not None else ""
-        ),
-        'ralf task edit TASK --into "TITLE" --into "TITLE", or: ralf checkpoint {route} --transcript {transcript}',
-    ),
-    Rule(
-        "compaction",
-        lambda one, _: (
-            f"its client compacts in about {one.minutes_to_compaction:.0f} minutes"
-            if one.state == "working" and one.minutes_to_compaction is not None and one.minutes_to_compaction <= _SOON
-            else ""
-        ),
-        "ralf checkpoint {route} --transcript {transcript}",
-    ),
-    Rule(
-        "unsaved",
-        lambda one, settings: (
-            f"about {one.unsaved:,} tokens are in no checkpoint"
-            if one.unsaved >= _OVERDUE * settings.segment_limit
-            else ""
-        ),
-        "ralf checkpoint {route} --transcript {transcript}; do its hooks run? ralf doctor",
-    ),
-    Rule(
-        "silent",
-        lambda one, _: (
-            f"nothing has come for {one.minutes_silent:.0f} minutes in an open turn"
-            if one.state == "silent" and one.minutes_silent < _DAY
-            else ""
-        ),
-        "look at it: it may wait for a permission, or hang",
-    ),
-    Rule("stuck", lambda one, _: one.stuck, "look at it, or tell it: ralf send TEXT --session {session}"),
-    Rule(
-        "killed",
-        lambda one, _: (
-            f"its process is gone, and about {one.unsaved:,} tokens are in no checkpoint"
-            if one.state == "killed" and one.unsaved
-            else ""
-        ),
-        "ralf checkpoint {route} --transcript {transcript}",
-    ),
-    Rule(
-        "undelivered",
-        lambda one, _: (
-            f"{one.notices} notice{'s wait' if one.notices > 1 else ' waits'} for a session that is over"
-            if one.notices and one.state in ("ended", "killed")
-            else ""
-        ),
-        "tell another session of the route: ralf send TEXT --route {route}",
-    ),
-    Rule("unreadable", lambda one, _: one.problem, "name its log: ralf checkpoint {route} --transcript FILE"),
-)
-
-
-def broken(session: Session, settings: Config) -> Iterator[Warned]:
+def broken(one: Session, settings: Config) -> Iterator[Warned]:
     """The rules that a session breaks."""
-    for rule in RULES:
-        if text := rule.broken(session, settings):
-            places = {"session": session.session, "route": session.route, "transcript": session.transcript}
-            yield Warned(rule.name, text, rule.hint.format(**places))
-
-
-def _alive(session: Session) -> bool:
-    return session.state not in ("ended", "killed")
+    log = f"{one.route} --transcript {one.transcript}"
+    soon, unsaved = one.minutes_to_compaction, f"about {one.unsaved:,} tokens are in no checkpoint"
+    if one.state not in ("ended", "killed"):
+        if one.percent is not None and one.percent >= settings.health_pressure:
+            hint = f"compact it, or hand over: ralf send {one.session} TEXT"
+            yield Warned("pressure", f"its window is {one.percent:.0f} % full", hint)
+        if one.tokens is not None and (alert := alert_of(one.tokens, one.active_task_tokens, one.window)):
+            hint = f'ralf task edit TASK --into "TITLE" --into "TITLE", or: ralf checkpoint {log}'
+            yield Warned("task", alert, hint)
+    if one.state == "working" and soon is not None and soon <= _SOON:
+        text = f"its client compacts in about {soon:.0f} minutes"
+        yield Warned("compaction", text, f"ralf checkpoint {log}")
+    if one.unsaved >= _OVERDUE * settings.segment_limit:
+        yield Warned("unsaved", unsaved, f"ralf checkpoint {log}; do its hooks run? ralf doctor")
+    if one.state == "silent" and one.minutes_silent < _DAY:
+        text = f"nothing has come for {one.minutes_silent:.0f} minutes in an open turn"
+        yield Warned("silent", text, "look at it: it may wait for a permission, or hang")
+    if one.stuck:
+        yield Warned("stuck", one.stuck, f"look at it, or tell it: ralf send {one.session} TEXT")
+    if one.state == "killed" and one.unsaved:
+        yield Warned("killed", f"its process is gone, and {unsaved}", f"ralf checkpoint {log}")
+    if one.notices and one.state in ("ended", "killed"):
+        text = f"{one.notices} notice{'s wait' if one.notices > 1 else ' waits'} for a session that is over"
+        yield Warned("undelivered", text, f"tell another session of the route: ralf send {one.route} TEXT")
+    if one.problem:
+        yield Warned("unreadable", one.problem, f"name its log: ralf checkpoint {one.route} --transcript FILE")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -40,6 +40,8 @@ class Tail:
     last        when the last record was written, seconds since 1970, None where the log does not say
     open        the agent's turn goes on
     asks        it waits for an answer of the person
+    said        by the agent, if that is the last thing that happened
+    stopped     the client's words for the failure that ended the last turn, "" for none; `failed`: when that was
     repeats     how often the last failing call has failed with the same output, and `repeated`, what it is
     compaction  the byte at which the last compaction stands that was seen, 0 for none
     compactions how many were seen, and `compacted`, when the last one was, None where the log does not say
@@ -56,6 +58,9 @@ class Tail:
     last: float | None = None
     open: bool = False
     asks: bool = False
+    said: str = ""
+    stopped: str = ""
+    failed: float | None = None
     repeats: int = 0
     repeated: str = ""
     compaction: int = 0
@@ -64,10 +69,9 @@ class Tail:
     task: int | None = None
 
 
-def read(path: Path, taken: Callable[[str], Position] = lambda _: START) -> Tail:
-    """The end of a log; `taken`: up to where the log of a session was taken into a route. Errors: `open_transcript`."""
+def read(path: Path, after: Position = START) -> Tail:
+    """The end of a log; `after`: up to where it was taken into a route. Errors: `open_transcript`."""
     source = open_transcript(path)
-    after = taken(source.session)
     size = path.stat().st_size
     unsaved = size - after.byte
     start, events = _events(source, size, max(LIMIT, unsaved) if unsaved <= _UNSAVED else LIMIT)
@@ -78,7 +82,11 @@ def read(path: Path, taken: Callable[[str], Position] = lambda _: START) -> Tail
     calls = [event for event in events if event.kind == "call"]
     answered = {event.call_id for event in events if event.kind == "result"}
     pending = [call for call in calls if call.call_id not in answered]
+    main = [event for event in events if not event.agent]
     last = next((event.kind for event in reversed(events) if event.kind in _SPEECH), "")
+    ends = next((event for event in reversed(main) if event.kind in _SPEECH or event.form == "stopped"), None)
+    spoke = next((event for event in reversed(main) if event.kind in ("user", "assistant", "call")), None)
+    is_cut = ends is not None and ends.kind == "mark"
     repeats, repeated = _repeats(events)
     times = [when for event in events if (when := seconds(event.timestamp)) is not None]
     sizes = [tokens.estimate(counted(event)) for event in events]
@@ -92,6 +100,9 @@ def read(path: Path, taken: Callable[[str], Position] = lambda _: START) -> Tail
         last=times[-1] if times else None,
         open=bool(pending) or last in ("user", "thinking", "call", "result"),
         asks=bool(pending) and pending[-1].tool in _ASKS,
+        said=spoke.text if spoke is not None and spoke.kind == "assistant" else "",
+        stopped=ends.text if ends is not None and is_cut else "",
+        failed=seconds(ends.timestamp) if ends is not None and is_cut else None,
         repeats=repeats,
         repeated=repeated,
         compaction=next((event.start.byte for event in reversed(events) if event.kind == "compaction"), 0),

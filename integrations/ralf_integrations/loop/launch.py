@@ -129,6 +129,13 @@ def command(agent: Agent, *, session: str, last: str) -> list[str]:
     return [program, *rest]
 
 
+def shown(agent: Agent | None, role: str) -> str:
+    """The command for a task of a role, as a dry run shows it."""
+    if agent is None:
+        return f"no agent for the role {role}"
+    return shlex.join(command(agent, session="SESSION", last="LAST"))
+
+
 def _claude_options(rest: Sequence[str], session: str) -> list[str]:
     given = _flags(rest)
     options = [] if given & {"-p", "--print"} else ["-p"]

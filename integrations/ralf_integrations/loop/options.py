@@ -1,14 +1,147 @@
-"""What a loop is asked to do, what it tells while it runs, and what it came to."""
+"""What a loop is asked to do, what it may use up, what it tells while it runs, and what it came to."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
-from ralf_integrations.loop.caps import Caps, Spent
-from ralf_integrations.loop.launch import Agent
-from ralf_integrations.loop.state import LoopState
+from ralf.errors import UsageError
+from ralf.text.patterns import regex
+
+if TYPE_CHECKING:
+    from ralf_integrations.loop.launch import Agent
+
+
+NO_CAP = ("none", "off", "unlimited")
+
+_DURATION = regex(
+    r"(?:(?P<d>\d{1,4})d)?(?:(?P<h>\d{1,5})h)?(?:(?P<m>\d{1,6})m)?"
+    r"(?:(?P<s>\d{1,8}(?:\.\d{1,3})?)(?:s|$))?(?:(?P<ms>\d{1,8})ms)?"
+)
+_SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1, "ms": 0.001}
+
+_AMOUNT = regex(r"\$?(\d{1,12}(?:[_,]\d{3})*(?:\.\d{1,6})?)([kKmM]?)")
+_TIMES = {"": 1, "k": 1_000, "m": 1_000_000}
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What was used up.
+
+    starts   agents that were started
+    tokens   that their clients told: input without what the cache held, and output
+    usd      that they told
+    unknown  starts whose client told no tokens; `unpriced`: no price
+    """
+
+    starts: int = 0
+    tokens: int = 0
+    usd: float = 0.0
+    unknown: int = 0
+    unpriced: int = 0
+
+    def plus(self, tokens: int | None, usd: float | None) -> Spent:
+        """With one start more that is over; None: its client did not tell."""
+        return Spent(
+            self.starts,
+            self.tokens + (tokens or 0),
+            self.usd + (usd or 0.0),
+            self.unknown + (tokens is None),
+            self.unpriced + (usd is None),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """How much a loop may use up; None: no end.
+
+    starts    agents that may be started; the last one's outcome counts as any other's
+    tokens    agents that run when it is reached are ended, and their claims released
+    usd       known when a start is over: those that run go on
+    seconds   since the loop began: as tokens
+    """
+
+    starts: int | None = 200
+    tokens: int | None = 50_000_000
+    usd: float | None = 100.0
+    seconds: float | None = 86_400.0
+
+    def reached(self, spent: Spent, seconds: float) -> str:
+        """Which cap is reached, in words; "" for none."""
+        if self.starts is not None and spent.starts >= self.starts:
+            return f"starts: {spent.starts} of {self.starts}"
+        if self.usd is not None and spent.usd >= self.usd:
+            return f"money: ${spent.usd:.2f} of ${self.usd:.2f}{_least(spent.unpriced)}"
+        return self.reached_by_running(spent, seconds)
+
+    def reached_by_running(self, spent: Spent, seconds: float) -> str:
+        """Which cap is reached that ends agents, in words; "" for none."""
+        if self.seconds is not None and seconds >= self.seconds:
+            return f"time: {duration_text(self.seconds)}"
+        if self.tokens is not None and spent.tokens >= self.tokens:
+            return f"tokens: {spent.tokens:,} of {self.tokens:,}{_least(spent.unknown)}"
+        return ""
+
+
+def _least(unknown: int) -> str:
+    return f" and what {unknown} start{'s' * (unknown != 1)} used, which is unknown" if unknown else ""
+
+
+def spent_text(spent: Spent) -> str:
+    """What was used up, in words."""
+    parts = [f"{spent.starts} start{'s' * (spent.starts != 1)}"]
+    over = max(spent.unknown, spent.unpriced)
+    if spent.tokens or not spent.unknown:
+        parts.append(f"{spent.tokens:,} tokens")
+    if spent.usd:
+        parts.append(f"${spent.usd:.2f}")
+    if over:
+        what = "tokens and money" if spent.unknown == spent.unpriced else "tokens or money"
+        parts.append(f"{what} of {over} start{'s' * (over != 1)} unknown")
+    return ", ".join(parts)
+
+
+# ---- as a person types them ----
+
+
+def seconds_of(text: str, name: str, *, least: float = 0.001) -> float | None:
+    """A duration, `90`, `200ms`, `45s`, `30m`, `2h30m`, `1d`; None for none. UsageError for anything else, and for less
+    than the `least` seconds.
+    """
+    if text.strip().lower() in NO_CAP:
+        return None
+    found = _DURATION.fullmatch(text.strip().lower())
+    given = [(unit, value) for unit, value in found.groupdict().items() if value] if found else []
+    seconds = sum(float(value) * _SECONDS[unit] for unit, value in given)
+    if not given or seconds < least:
+        what = f"{text!a} is not a duration such as 200ms, 45s, 30m, 2h30m or 1d, or none"
+        raise UsageError(name, what, "ralf loop --help")
+    return seconds
+
+
+def amount_of(text: str, name: str) -> float | None:
+    """A number, `200`, `2.5M`, `$20`; None for none. UsageError for anything else, and for 0."""
+    if text.strip().lower() in NO_CAP:
+        return None
+    found = _AMOUNT.fullmatch(text.strip())
+    amount = float(found[1].replace(",", "").replace("_", "")) * _TIMES[found[2].lower()] if found else 0
+    if amount <= 0:
+        raise UsageError(name, f"{text!a} is not a number above 0, or none", "ralf loop --help")
+    return amount
+
+
+def duration_text(seconds: float) -> str:
+    """A duration as it is typed."""
+    if seconds < 60:
+        return f"{seconds:g}s"
+    rest = round(seconds)
+    parts = []
+    for unit in "dhms":
+        count, rest = divmod(rest, int(_SECONDS[unit]))
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts[:2])
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +158,7 @@ class Options:
     park      whether a usage limit is waited for
     adopt     whether agents of a loop that was killed go on; else they are ended
     worktrees  a folder with a git worktree for each worker, None: all work in the project
-    backoff   seconds before the first retry; twice as many before each further one, at most `longest`
-    tokens    of the text that a fresh agent reads first
-    detached  whether it has no terminal
+    backoff   seconds before the first retry; twice as many before each further one
     """
 
     agents: tuple[Agent, ...]
@@ -41,10 +172,6 @@ class Options:
     adopt: bool = True
     worktrees: Path | None = None
     backoff: float = 1.0
-    longest: float = 300.0
-    seconds: int = 900
-    tokens: int = 2_500
-    detached: bool = False
 
     def agent_for(self, role: str) -> Agent | None:
         """Who works on tasks of a role; None for nobody."""
@@ -108,13 +235,3 @@ class Result:
     def status(self) -> int:
         """The exit status."""
         return 1 if self.unfinished or self.unproven else 0
-
-
-class View(Protocol):
-    """Who is told."""
-
-    def event(self, event: Event) -> None:
-        """Something happened."""
-
-    def draw(self, state: LoopState) -> None:
-        """How it stands, as often as a person can see."""

@@ -8,21 +8,18 @@ import os
 import select
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import FrameType
-from typing import Any, NoReturn, Self
+from typing import Any, Self
 
-from ralf.tasks import origin
 from ralf_integrations.hooks import session_registry
 
 _STEP = 0.05  # seconds between two looks at processes that are ending
 _BECOMING = 0.01  # seconds in which a process that is becoming another program shows no environment
 _PATIENCE = 10.0  # seconds after which one that SIGKILL does not end is given up: it waits for a device
 
-_NO_COMMAND = 127
 _HIGHEST = 1 << 20  # descriptors
 
 _PLAIN = (
@@ -68,9 +65,7 @@ class Gate:
         """OSError as it comes."""
         read, self._go = os.pipe()
         self._said, write = os.pipe()
-        self.process = os.fork()
-        if not self.process:
-            _become(read, write)
+        self.process = _forked(lambda: _become(read, write))
         os.close(read)
         os.close(write)
         self.born = session_registry.process_start(self.process)
@@ -92,14 +87,13 @@ class Gate:
         os.waitpid(self.process, 0)
 
 
-def _become(read: int, write: int) -> NoReturn:
-    """What the forked process of a gate does. It never returns, whatever goes wrong."""
-    status, what = _NO_COMMAND, ""
+def _become(read: int, write: int) -> None:
+    """What the forked process of a gate does."""
+    low, high = sorted((read, write))
+    for first, last in ((3, low), (low + 1, high), (high + 1, _HIGHEST)):
+        os.closerange(first, last)
+    what = ""
     try:
-        _as_ever()
-        low, high = sorted((read, write))
-        for first, last in ((3, low), (low + 1, high), (high + 1, _HIGHEST)):
-            os.closerange(first, last)
         with os.fdopen(read) as go:
             launch = Launch(**json.load(go))
         what = launch.cwd
@@ -108,20 +102,30 @@ def _become(read: int, write: int) -> NoReturn:
         what = launch.argv[0]
         os.execvpe(what, launch.argv, dict(launch.environment))  # noqa: S606  # no shell is what is wanted
     except ValueError:  # whoever would have opened the gate has died
-        status = 0
+        return
     except OSError as error:
+        os.write(write, f"{error.errno or errno.EIO} {what}".encode("utf-8", "replace"))
+
+
+def _forked(work: Callable[[], None]) -> int:
+    """The number of a process that does some work in a session of its own, where signals do what they ever do, and says
+    on standard error what went wrong. OSError as it comes.
+    """
+    if process := os.fork():
+        return process
+    status = 1
+    try:
+        os.setsid()
+        signal.set_wakeup_fd(-1)
+        for number in _PLAIN:
+            signal.signal(number, signal.SIG_DFL)
+        work()
+        status = 0
+    except Exception as error:  # noqa: BLE001  # there is nobody to raise it to
         with suppress(OSError):
-            os.write(write, f"{error.errno or errno.EIO} {what}".encode("utf-8", "replace"))
+            os.write(2, f"ralf loop: {type(error).__name__}: {error}\n".encode("utf-8", "replace"))
     finally:
         os._exit(status)
-
-
-def _as_ever() -> None:
-    """In a process that was forked: a session of its own, and signals do what they ever do."""
-    os.setsid()
-    signal.set_wakeup_fd(-1)
-    for number in _PLAIN:
-        signal.signal(number, signal.SIG_DFL)
 
 
 def _redirect(stdin: str, log: str, errors: str) -> None:
@@ -139,9 +143,12 @@ class Job:
     def __init__(self, work: Callable[[], None], log: str, seconds: float) -> None:
         """Fork a process that does the work, and may take so many seconds. OSError as it comes."""
         self._deadline = time.monotonic() + seconds
-        self._process = os.fork()
-        if not self._process:
-            _work(work, log)
+
+        def logged() -> None:
+            _redirect(os.devnull, log, log)
+            work()
+
+        self._process = _forked(logged)
 
     def end_within(self, seconds: float) -> None:
         """Give it at most so many seconds more."""
@@ -156,20 +163,6 @@ class Job:
                 _sent(one.kill)
         os.waitpid(self._process, 0)
         return True
-
-
-def _work(work: Callable[[], None], log: str) -> NoReturn:
-    status = 1
-    try:
-        _as_ever()
-        _redirect(os.devnull, log, log)
-        work()
-        status = 0
-    except Exception as error:  # noqa: BLE001  # there is nobody to raise it to
-        with suppress(OSError):
-            os.write(2, f"ralf loop: {type(error).__name__}: {error}\n".encode("utf-8", "replace"))
-    finally:
-        os._exit(status)
 
 
 def status_of(process: int) -> int | None:
@@ -232,7 +225,7 @@ def members(process: int, mark: str = "", born: int = 0) -> list[Any]:
             alive[one.pid], parents[one.pid] = one, one.ppid()
             if process in (one.pid, os.getsid(one.pid), os.getpgid(one.pid)):
                 beside.add(one.pid)
-    ours = set(beside) if not born or origin.born(process) == born else set()
+    ours = set(beside) if not born or session_registry.is_running(process, born) else set()
     name, _, value = mark.partition("=")
     for pid in alive.keys() - ours if mark else ():
         with suppress(psutil.Error, OSError):
@@ -292,24 +285,14 @@ class Ending:
 
 
 class Signals:
-    """Catches what would end this process, and wakes whoever waits, within a `with` block.
-
-    detached  whether a terminal that closes means nothing
-    """
-
-    def __init__(self, *, detached: bool) -> None:
-        self._detached = detached
-        self._caught: list[int] = []
+    """Catches what would end this process, and wakes whoever waits, within a `with` block."""
 
     def __enter__(self) -> Self:
-        self._woken, self._waker = os.pipe()
+        self._woken, self._waker = os.pipe()  # Python writes the number of each signal into it
         os.set_blocking(self._woken, False)
         os.set_blocking(self._waker, False)
-        caught = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
-        self._before = {number: signal.signal(number, self._catch) for number in caught}
-        self._before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda *_: None)
-        if self._detached:
-            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        caught = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGCHLD)
+        self._before = {number: signal.signal(number, lambda *_: None) for number in caught}
         self._waker_before = signal.set_wakeup_fd(self._waker, warn_on_full_buffer=False)
         return self
 
@@ -320,18 +303,14 @@ class Signals:
         os.close(self._woken)
         os.close(self._waker)
 
-    def _catch(self, number: int, _: FrameType | None) -> None:
-        self._caught.append(number)
-
-    def taken(self) -> Iterator[int]:
-        """The signals that came, each once, in order."""
-        while self._caught:
-            yield self._caught.pop(0)
+    def taken(self) -> list[int]:
+        """The signals that came, in order, but for the ends of children."""
+        found = b""
+        with suppress(BlockingIOError):
+            while more := os.read(self._woken, 4096):
+                found += more
+        return [number for number in found if number != signal.SIGCHLD]
 
     def wait(self, seconds: float) -> None:
-        """Wait for a signal, or the end of a child."""
-        if not self._caught:
-            select.select([self._woken], [], [], max(0.0, seconds))
-        with suppress(BlockingIOError):
-            while os.read(self._woken, 4096):
-                pass
+        """Wait for a signal that was not taken yet, or the end of a child."""
+        select.select([self._woken], [], [], max(0.0, seconds))

@@ -11,13 +11,12 @@ import os
 import random
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from ralf.errors import DamagedPlan, RalfError
 from ralf.project import Project
@@ -27,17 +26,17 @@ from ralf.tasks import evidence as proofs
 from ralf.tasks.model import TaskState
 from ralf.text.cleaning import clean, one_line, trimmed
 from ralf_integrations.hooks import session_registry
-from ralf_integrations.loop import caps, exits, logs, processes, results, rounds, starts, state as states, work as works
-from ralf_integrations.loop.caps import Spent
-from ralf_integrations.loop.exits import Ended, Verdict
+from ralf_integrations.loop import logs, outcomes, processes, starts, state as states, work as works
 from ralf_integrations.loop.launch import Agent, NoWorktree, Worktrees
-from ralf_integrations.loop.options import Event, Options, Result, View
+from ralf_integrations.loop.options import Event, Options, Result, Spent, duration_text, spent_text
+from ralf_integrations.loop.outcomes import Ended, Verdict
 from ralf_integrations.loop.processes import CannotStart, Job, Signals
 from ralf_integrations.loop.starts import SETTLING, SOON, Start
 from ralf_integrations.loop.state import LoopState, Running
 from ralf_integrations.loop.told import Told
 from ralf_integrations.loop.work import Work
 
+_LONGEST_PAUSE = 300.0  # seconds before a task is tried again
 _POLL = 1.0  # seconds between two looks for tasks that others finish or add
 _ROTATE = 5.0  # seconds between two looks at the sizes of logs
 _AHEAD = 64  # ready tasks beyond those that could be started that are looked at
@@ -48,49 +47,42 @@ _RECORDING = 60.0  # seconds beyond the time limit of a `verify:` command, for r
 class Loop:
     """One run of the loop."""
 
-    def __init__(self, project: Project, options: Options, view: View) -> None:
-        """UsageError, OSError where the project's store cannot be written."""
+    def __init__(self, project: Project, options: Options, view: Callable[[Event], None]) -> None:
+        """`view` is told what happens. UsageError, OSError where the project's store cannot be written."""
         project.prepare()  # before anything asks where its cache is
         self._project = project
         self._options = options
-        self._view: View | None = view
-        self._work = Work(project, options.seconds, options.tokens)
+        self._view: Callable[[Event], None] | None = view
+        self._work = Work(project)
         self._logs = states.folder(project) / "logs"
         self._starts: list[Start] = []
         self._spent = Spent()
         self._state = LoopState()
-        self._parked: dict[str, float] = {}  # by client, seconds since 1970
         self._not_before: dict[str, float] = {}  # by task, monotonic
-        self._given_up: dict[str, str] = {}  # by task, why: those whose files cannot be written
         self._rounds: dict[str, tuple[str, int]] = {}  # by task: its signature, rounds that it is unchanged
         self._seen: dict[str, str] = {}  # titles by task: of all that were not done when somebody looked
         self._done_in: dict[str, Path] = {}  # by task, the working directory of its agent
         self._check: Iterator[Job] = self._checks()
         self._checking: Job | None = None
         self._is_stopped = False
-        self._reason = ""  # once it is known why nothing new begins
         self._begun = time.monotonic()
-        self._looked = self._rotated = self._drawn = self._idle_looked = -math.inf
-        self._waits = self._said_held = self._said_damaged = ""
+        self._looked = self._rotated = self._idle_looked = -math.inf
+        self._said_held = self._said_damaged = ""
         self._is_saved = True
 
     # ---- all of it ----
 
     def run(self) -> Result:
-        """Work until nothing is left to do. AnotherLoop where one runs here already; OSError, RalfError where the store
+        """Work until nothing is left to do. Busy where one runs here already; OSError, RalfError where the store
         cannot be read: then all agents are ended, and their claims released.
         """
-        with states.alone(self._project), Signals(detached=self._options.detached) as self._signals:
-            log = states.log_file(self._project)
+        with states.alone(self._project), Signals() as self._signals:
             self._state = LoopState(
                 process=os.getpid(),
                 born=session_registry.process_start(os.getpid()),
                 machine=session_registry.machine(),
                 began=round(time.time(), 3),
-                detached=self._options.detached,
-                log=str(log),
-                log_offset=log.stat().st_size if log.exists() else 0,
-                workers=self._options.workers,
+                log=str(states.log_file(self._project)),
             )
             try:
                 self._take_over()
@@ -104,8 +96,8 @@ class Loop:
             except BaseException as error:
                 self._abandon(f"{type(error).__name__}: {error}")
                 raise
-            self._tell("over", f"{result.reason}; {caps.spent_text(self._spent)}")
-            self._save(ended=round(time.time(), 3), status=result.status, reason=result.reason)
+            self._tell("over", f"{result.reason}; {spent_text(self._spent)}")
+            self._over(result.status, result.reason)
             return result
 
     def _turn(self) -> bool:
@@ -121,12 +113,11 @@ class Loop:
             self._stop(f"cap reached: {cap}")
         self._fill()
         self._rotate()
-        self._draw()
-        if self._starts or (self._checking is None and not self._reason and not self._is_nothing_left()):
+        if self._starts or (self._checking is None and not self._state.reason and not self._is_nothing_left()):
             return True
         if self._checking is None or self._checking.is_over():
             self._checking = next(self._check, None)
-        return self._checking is not None or not (self._reason or self._is_nothing_left())
+        return self._checking is not None or not (self._state.reason or self._is_nothing_left())
 
     def _used(self) -> Spent:
         """What was used up, with what the agents that run have used so far."""
@@ -149,14 +140,14 @@ class Loop:
 
     def _drain(self, reason: str) -> None:
         """Start nothing new."""
-        if not self._reason:
-            self._reason = reason
+        if not self._state.reason:
+            self._state.reason = reason
             self._tell("stop", reason)
             self._save()
 
     def _stop(self, reason: str) -> None:
         """End all agents, and start nothing new."""
-        self._reason, self._is_stopped = reason, True
+        self._state.reason, self._is_stopped = reason, True
         self._check = iter(())
         if self._checking is not None:
             self._checking.end_within(0.0)
@@ -179,7 +170,7 @@ class Loop:
                 self._work.release(start.known.lease, "released", "its loop broke off")
         self._starts.clear()
         with suppress(OSError, RalfError):
-            self._save(ended=round(time.time(), 3), status=1, reason=why)
+            self._over(1, why)
 
     # ---- starts of a loop that was killed ----
 
@@ -206,14 +197,14 @@ class Loop:
     def _fill(self) -> None:
         free = self._options.workers - len(self._starts)
         now = time.monotonic()
-        if self._reason or self._checking is not None or free <= 0 or now < self._looked + _POLL:
+        if self._state.reason or self._checking is not None or free <= 0 or now < self._looked + _POLL:
             return
         self._looked = now
         self._not_before = {task: when for task, when in self._not_before.items() if when > now}
         busy = {task for start in self._starts for task in (start.known.task, *start.closing)}
-        busy |= self._given_up.keys() | self._not_before.keys()
+        busy |= self._not_before.keys()
         ready = iter(self._ready(free + _AHEAD, busy))
-        while free > 0 and not self._reason:
+        while free > 0 and not self._state.reason:
             if reached := self._options.caps.reached(self._spent, now - self._begun):
                 self._drain(f"cap reached: {reached}")
                 return
@@ -238,9 +229,9 @@ class Loop:
         return self._work.ready_for(roles, most, others=others, without=without)
 
     def _is_parked(self, agent: Agent) -> bool:
-        until = self._parked.get(agent.client or agent.label, 0.0)
+        until = self._state.parked.get(agent.client or agent.label, 0.0)
         if until and time.time() >= until:
-            del self._parked[agent.client or agent.label]
+            del self._state.parked[agent.client or agent.label]
             self._tell("park", f"the usage limit of {agent.label} should be over")
             until = 0.0
         return bool(until)
@@ -255,7 +246,7 @@ class Loop:
         try:
             folder = root if trees is None else Worktrees(trees, root).of(worker)
             place = Running(worker=worker, cwd=str(folder), limit=self._options.timeout or 0.0)
-            begun = starts.begin(self._work, agent, task, place, logs=self._logs, note=note, keep=self._keep)
+            begun = starts.begin(self._work, agent, task, place, logs=self._logs, note=note, keep=self._save)
         except CannotStart as error:
             self._drain(f"no agent can be started: {error.filename}: {error.strerror}")
         except NoWorktree as error:
@@ -272,12 +263,7 @@ class Loop:
         attempt = works.failures(task) + 1
         told = f" (attempt {attempt} of {self._options.retries + 1})" if attempt > 1 else ""
         self._tell("start", f"{agent.label} (process {start.known.process}){told}", start, detail=task.task.title)
-        if agent.client and self._spent.starts == 1:
-            starts.warm(self._project)
         return True
-
-    def _keep(self, known: Running) -> None:
-        self._save(also=known)
 
     def _add(self, known: Running, *, is_child: bool = False) -> Start:
         output, errors = (self._logs / f"{known.name}{end}" for end in (".log", ".err"))
@@ -315,12 +301,8 @@ class Loop:
             del start.closing[id_]
             state = self._work.get(id_)
             if state is not None and works.how_it_stands(state, lease) == "held":
-                refused = exits.refusal(state.evidence, known.began)
-                self._settle(start, state, lease, exits.promise_not_kept(refused, stopped=start.stopped))
-        for id_ in (known.task, *(state.task.id for state in others)):
-            renewing = self._renewed_evidence(start, id_)  # before the next agent here may edit the same files
-            while renewing is not None and not renewing.is_over():
-                yield SOON
+                refused = outcomes.refusal(state.evidence, known.began)
+                self._settle(start, state, lease, outcomes.promise_not_kept(refused, stopped=start.stopped))
 
     def _verdict(self, start: Start, state: TaskState, lease: str) -> Verdict:
         """What a start came to for a task that its agent had."""
@@ -329,14 +311,14 @@ class Loop:
         others = {one.known.session for one in self._starts if one is not start}  # tasks may share a route
         handed = self._work.handed_over(state.task.context_route, others)
         began = datetime.fromtimestamp(known.began, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-        return exits.judge(
+        return outcomes.judge(
             Ended(
                 start.status,
                 works.how_it_stands(state, lease),
                 hung=start.hung,
                 stopped=start.stopped,
                 handed_over=handed not in ("", known.handed) and (is_main or handed >= began),
-                refused=exits.refusal(state.evidence, known.began),
+                refused=outcomes.refusal(state.evidence, known.began),
                 message=told.message,
                 limit=told.limit,
                 said=logs.last_line(told.errors) or logs.last_line(told.output),
@@ -365,13 +347,15 @@ class Loop:
             tries = 0 if outcome == "handed-over" else works.failures(state) + 1
             if tries > self._options.retries:
                 which = f"(attempt {tries} of {self._options.retries + 1}: {outcome})"
-                self._give_up(task.id, lease, f"{verdict.note} {which}")
+                self._work.fail(lease, f"{verdict.note} {which}")
+                self._forget(task.id)
                 text = f"failed after {tries} attempt{'s' * (tries != 1)}: {told}"
                 self._tell("end", text, start, state, detail=verdict.said)
                 return
             if idle := self._idle_rounds(start, state):
                 what = f"stalled: no change of its route, files, commits or tests over {idle} rounds"
-                self._give_up(task.id, lease, f"{what}; the last one: {outcome}: {verdict.note}")
+                self._work.fail(lease, f"{what}; the last one: {outcome}: {verdict.note}")
+                self._forget(task.id)
                 self._tell("end", what, start, state)
                 return
         self._work.release(lease, outcome, verdict.note)
@@ -381,30 +365,11 @@ class Loop:
             more = "; a fresh agent goes on" * (outcome == "handed-over")
             self._tell("end", f"{told}{more}", start, state, detail=verdict.said)
         else:
-            longest = min(self._options.longest, self._options.backoff * 2.0 ** min(tries - 1, 30))
+            longest = min(_LONGEST_PAUSE, self._options.backoff * 2.0 ** min(tries - 1, 30))
             delay = longest * random.uniform(0.5, 1.0)  # noqa: S311  # so that workers do not come at once
             self._not_before[task.id] = time.monotonic() + delay
-            again = caps.duration_text(max(0.1, round(delay, 1)))
+            again = duration_text(max(0.1, round(delay, 1)))
             self._tell("retry", f"{told}; again in {again}", start, state, detail=verdict.said)
-
-    def _renewed_evidence(self, start: Start, task: str) -> Job | None:
-        """Look at the evidence of a task again, now that the session of its agent is checkpointed."""
-        work, place = self._work, Path(start.known.cwd)
-        state = work.get(task)
-        if state is not None and state.task.status == "completed" and work.context(state.task.context_route):
-            with suppress(OSError):
-                return Job(lambda: work.renew_evidence(task, place), str(start.told.errors), SETTLING)
-        return None
-
-    def _give_up(self, task: str, lease: str, reason: str) -> None:
-        """A task failed. Where that cannot be recorded, it is at least not tried again here."""
-        self._forget(task)
-        try:
-            self._work.fail(lease, reason)
-        except (RalfError, OSError) as error:
-            self._given_up[task] = reason
-            self._tell("warning", f"{task}: its failure is not recorded: {error}")
-            self._work.release(lease, "crashed", reason)
 
     def _forget(self, task: str) -> None:
         self._rounds.pop(task, None)
@@ -412,7 +377,7 @@ class Loop:
 
     def _idle_rounds(self, start: Start, state: TaskState) -> int:
         """Rounds over which nothing of a task has changed, if they are too many; else 0."""
-        now = rounds.signature(Path(start.known.cwd), state, self._work.context(state.task.context_route))
+        now = outcomes.signature(Path(start.known.cwd), state, self._work.context(state.task.context_route))
         before, count = self._rounds.get(state.task.id, ("", 0))
         count = count + 1 if now == before else 0
         self._rounds[state.task.id] = now, count
@@ -426,7 +391,7 @@ class Loop:
             self._drain(what)
             return
         client = start.known.client or start.known.label  # as `_is_parked` asks
-        self._parked[client] = max(until, self._parked.get(client, 0.0))
+        self._state.parked[client] = max(until, self._state.parked.get(client, 0.0))
         self._tell("park", f"{what}: waiting, then the same task", start, state)
         self._save()
 
@@ -439,7 +404,7 @@ class Loop:
         is_left, held, waits = False, list[str](), list[str]()
         for state in self._work.unfinished():
             self._seen[state.task.id] = state.task.title
-            if state.task.status != "pending" or state.is_foreign or state.task.id in self._given_up:
+            if state.task.status != "pending" or state.is_foreign:
                 continue
             agent = self._options.agent_for(state.task.role)
             if state.claim is not None:
@@ -450,8 +415,8 @@ class Loop:
         told = _some(held)
         if told and told != self._said_held:
             self._tell("wait", f"waiting for {told}")
-        self._said_held, before, self._waits = told, self._waits, _some([*held, *waits])
-        if self._waits != before:
+        self._said_held, before, self._state.waits = told, self._state.waits, _some([*held, *waits])
+        if self._state.waits != before:
             self._save()
         if is_left or held:
             self._idle_looked = time.monotonic()
@@ -459,7 +424,7 @@ class Loop:
 
     def _why_not_yet(self, task: str, agent: Agent) -> str:
         """What keeps a task that is ready from being started; "" for nothing."""
-        if until := self._parked.get(agent.client or agent.label, 0.0):
+        if until := self._state.parked.get(agent.client or agent.label, 0.0):
             return f"the end of the usage limit of {agent.client or agent.label} at {_at(until)}"
         if (when := self._not_before.get(task, 0.0)) > time.monotonic():
             return f"{task}, which is tried again at {_at(time.time() + when - time.monotonic(), 'seconds')}"
@@ -475,17 +440,17 @@ class Loop:
             command, place = state.task.verify.strip(), self._done_in.get(state.task.id)
             if self._options.worktrees is None:
                 place = self._project.root
-            if command and place is not None and not proofs.refusal_of(state) and results.why_not_proven(state):
+            if command and place is not None and not proofs.refusal_of(state) and outcomes.why_not_proven(state):
                 groups.setdefault((command, place), []).append(state)
         for (_, place), group in groups.items():
             first, ids = group[0], [state.task.id for state in group]
             others = f" and {len(ids) - 1} more tasks" if len(ids) > 1 else ""
-            text = f"{results.evidence_text(first)}: its `verify:` runs once more{others and f', for it{others}'}"
+            text = f"{outcomes.evidence_text(first)}: its `verify:` runs once more{others and f', for it{others}'}"
             self._tell("verify", text, state=first, detail=first.task.title)
             log = states.folder(self._project) / "verify.log"
             yield Job(partial(work.verify_again, ids, place), str(log), seconds + _RECORDING)
             for found in filter(None, map(work.get, ids)):
-                self._tell("verify", results.evidence_text(found), state=found, detail=found.task.title)
+                self._tell("verify", outcomes.evidence_text(found), state=found, detail=found.task.title)
 
     def _completed(self) -> list[TaskState]:
         trees = self._options.worktrees
@@ -493,16 +458,14 @@ class Loop:
 
     def _result(self) -> Result:
         completed = self._completed()
-        return results.result(
-            self._options, self._reason, self._work, completed, self._spent, self._given_up, self._seen
-        )
+        return outcomes.result(self._options, self._state.reason, self._work, completed, self._spent, self._seen)
 
     # ---- waiting, and what is told ----
 
     def _wait(self) -> None:
         """Until a signal, the end of a child, or whatever is due next."""
         now = time.monotonic()
-        pauses = [*self._not_before.values(), *(now + until - time.time() for until in self._parked.values())]
+        pauses = [*self._not_before.values(), *(now + until - time.time() for until in self._state.parked.values())]
         due = [now + _POLL, *(start.due for start in self._starts), *(one for one in pauses if one > now)]
         due += [now + SOON] * (self._checking is not None)
         self._signals.wait(min(due) - now)
@@ -532,36 +495,24 @@ class Loop:
             log.write(f"{at[:10]} {event.whole}\n".encode("utf-8", "replace"))
         if self._view is not None:
             try:
-                self._view.event(event)
+                self._view(event)
             except OSError:  # nobody reads on: a terminal that was closed, a pipe that has ended
                 self._view = None
-                if not self._options.detached and not self._reason:
+                if not self._state.reason:
                     self._stop("nobody reads what it prints")
 
-    def _draw(self) -> None:
-        if self._view is not None and time.monotonic() >= self._drawn + 0.25:
-            self._drawn = time.monotonic()
-            with suppress(OSError):
-                self._view.draw(self._now())
+    def _over(self, status: int, reason: str) -> None:
+        self._state.ended, self._state.status, self._state.reason = round(time.time(), 3), status, reason
+        self._save()
 
-    def _now(self, also: Running | None = None, **changes: Any) -> LoopState:
-        spent, starts_ = self._used(), [start.known for start in self._starts]
-        now: dict[str, Any] = {
-            "running": (*starts_, *([also] if also is not None else [])),
-            "starts": spent.starts,
-            "tokens": spent.tokens,
-            "usd": spent.usd,
-            "unknown": spent.unknown,
-            "unpriced": spent.unpriced,
-            "parked": dict(self._parked),
-            "waits": self._waits if not self._starts else "",
-            "reason": self._reason,
-        }
-        return replace(self._state, **now | changes)
-
-    def _save(self, *, also: Running | None = None, **changes: Any) -> None:
+    def _save(self, also: Running | None = None) -> None:
+        """Keep the state, with a start that is about to begin."""
+        self._state.running = (*(start.known for start in self._starts), *([also] if also is not None else []))
+        self._state.spent = self._used()
+        if self._starts:
+            self._state.waits = ""
         try:
-            states.save(self._project, self._now(also, **changes))
+            states.save(self._project, self._state)
             self._is_saved = True
         except (OSError, RalfError) as error:  # claims hold without it: an agent that goes on is not doubled
             if self._is_saved:

@@ -13,10 +13,7 @@ from pathlib import Path
 
 from ralf.errors import RalfError
 from ralf.project import Project
-from ralf.redact import redactor_for
-from ralf.route import offsets
 from ralf.tasks.model import TaskState
-from ralf.text import tokens
 from ralf.transcripts.reader import open_transcript
 from ralf_integrations.hooks import session_registry
 from ralf_integrations.loop import launch, processes
@@ -108,10 +105,9 @@ class Start:
         self.reap()
         self.left_behind = self._ending.ended if ends_itself else 0
         self.told.finish(self.status)
-        log, route = self.told.transcript, self.known.route
-        if log is not None and _owes(project, route, log):
+        if (log := self.told.transcript) is not None:
             with suppress(OSError):
-                job = Job(lambda: _checkpoint(project.root, route, log), str(self.told.errors), SETTLING)
+                job = Job(lambda: _checkpoint(project, self.known, log), str(self.told.errors), SETTLING)
                 while not job.is_over():
                     yield SOON
 
@@ -206,34 +202,16 @@ def begin(
 # ---- the transcript of a start ----
 
 
-def _owes(project: Project, route: str, log: Path) -> bool:
-    """Whether a transcript has something that no route has."""
-    try:
-        session = open_transcript(log).session
-        known = session_registry.load(project, session)
-        size = log.stat().st_size
-        taken = {offsets.ingest_offset(project, one, session).position.byte for one in (route, known.route) if one}
-    except (RalfError, OSError):
-        return False
-    return size not in taken and size != known.taken
-
-
-def warm(project: Project) -> None:
-    """Load the tokenizer and compile the patterns for secrets while the first agent begins, so that the processes that
-    make a checkpoint have both: that is a third of what it costs them.
+def _checkpoint(project: Project, start: Running, log: Path) -> None:
+    """In a process of its own: a checkpoint of what hooks have not taken, to the route that they saw it on last; and
+    what the session says of a task that was done in it, before the next agent here may edit the same files.
     """
-    tokens.count("\u00e9t\u00e9")
-    redactor_for(project).text("password = warm\n" * 1_500)  # the engine, too, which long texts are worth
-
-
-def _checkpoint(root: Path, route: str, log: Path) -> None:
-    """In a process of its own: a checkpoint of what is new, to the route that the session was seen on last."""
     import ralf
-    from ralf import project as projects
 
-    session = open_transcript(log).session
-    known = session_registry.load(projects.find(root), session)
-    ralf.checkpoint(known.route or route, log, root=root, reason="session-end")
+    known = session_registry.load(project, open_transcript(log).session)
+    if known.taken != log.stat().st_size:
+        ralf.checkpoint(known.route or start.route, log, root=project.root, reason="session-end")
+    Work(project).renew_evidence(start.task, Path(start.cwd))
 
 
 def _checkpoint_if_due(root: Path, route: str, log: Path) -> None:

@@ -20,17 +20,9 @@ from ralf.storage.files import content_of
 from ralf.storage.locks import LockFile
 from ralf_integrations.hooks import session_registry
 from ralf_integrations.loop import processes
+from ralf_integrations.loop.options import Spent
 
 _MOST = 16 << 20
-
-
-class AnotherLoop(Busy):
-    """A loop runs in this store already: `process` is its number, 0 where it is not known yet."""
-
-    def __init__(self, where: object, process: int) -> None:
-        told = f" (process {process})" if process else ""
-        super().__init__(where, f"another loop{told} runs here", "look at it: ralf loop status")
-        self.process = process
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +68,14 @@ class Running:
         return f"RALF_AGENT={self.agent}" if self.agent else ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LoopState:
     """A loop, running or over.
 
     process, born, machine  of the loop
     began, updated, ended  seconds since 1970, 0 for not yet
-    detached  whether it has no terminal; `log`: where it tells what happens, from `log_offset` on
-    running   its starts
-    starts, tokens, usd, unknown, unpriced  what it has used up, as `caps.Spent`
+    log       where it tells what happens
+    running   its starts; `spent`: what it has used up
     parked    by client, until when its usage limit lasts
     waits     what it waits for while none of its agents runs
     reason    why it ended, or is about to; `status`: its exit status, -1 while it runs
@@ -96,16 +87,9 @@ class LoopState:
     began: float = 0.0
     updated: float = 0.0
     ended: float = 0.0
-    detached: bool = False
     log: str = ""
-    log_offset: int = 0
-    workers: int = 0
     running: tuple[Running, ...] = ()
-    starts: int = 0
-    tokens: int = 0
-    usd: float = 0.0
-    unknown: int = 0
-    unpriced: int = 0
+    spent: Spent = field(default_factory=Spent)
     parked: dict[str, float] = field(default_factory=dict)
     waits: str = ""
     reason: str = ""
@@ -134,7 +118,8 @@ def load(project: Project) -> LoopState:
         tree = json.loads(content_of(folder(project) / "state.json", most=_MOST))
         running = tuple(Running(**_known(Running, one)) for one in tree.pop("running"))
         parked = {name: float(until) for name, until in tree.pop("parked").items()}
-        return LoopState(**_known(LoopState, tree), running=running, parked=parked)
+        spent = Spent(**_known(Spent, tree.pop("spent")))
+        return LoopState(**_known(LoopState, tree), running=running, spent=spent, parked=parked)
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return LoopState()
 
@@ -159,14 +144,15 @@ def save(project: Project, state: LoopState) -> None:
 
 @contextmanager
 def alone(project: Project) -> Iterator[None]:
-    """Be the only loop of this store. AnotherLoop where one runs; the kernel frees the lock of one that dies."""
+    """Be the only loop of this store. Busy where one runs; the kernel frees the lock of one that dies."""
     path = project.folder / "locks" / "loop.lock"
     project.make_room(path, prepare=True)
     lock = LockFile(path)
     try:
         if not lock.is_free():
             known = load(project)
-            raise AnotherLoop(project.root, known.process if known.is_running else 0)
+            which = f" (process {known.process})" if known.is_running else ""
+            raise Busy(project.root, f"another loop{which} runs here", "look at it: ralf loop status")
         yield
     finally:
         with suppress(OSError):

@@ -13,7 +13,7 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,11 +23,12 @@ from ralf.project import Project
 from ralf.storage.files import content_of, open_regular
 from ralf.text.cleaning import clean
 from ralf.text.patterns import regex
-from ralf.transcripts.reader import is_own_log, log_of_session, open_transcript
+from ralf.transcripts.reader import is_own_log, log_of_session
+from ralf_integrations.health import limits, tail as health
+from ralf_integrations.health.limits import Limit
+from ralf_integrations.health.tail import Tail
 from ralf_integrations.hooks import session_registry
-from ralf_integrations.loop import limits
 from ralf_integrations.loop.launch import CLAUDE, CODEX
-from ralf_integrations.loop.limits import Limit
 from ralf_integrations.loop.logs import tail
 from ralf_integrations.loop.state import Running
 
@@ -38,7 +39,6 @@ _MOST = 16 << 20  # bytes that one look reads; a longer line is passed over
 _END = 4 << 20  # bytes at the end of an output in which its last record is looked for
 _HEAD = 16 << 10
 _MOST_MESSAGE = 1 << 20
-_LARGE = 64 << 20  # bytes of a transcript that is not read through for one message
 _LATEST = 200  # rollouts among which one is looked for
 
 _KINDS = {CLAUDE: b'"assistant"', CODEX: b'"event_msg"'}
@@ -100,8 +100,15 @@ class Told:
                 self._finish_claude()
             elif self.known.client == CODEX:
                 self._finish_codex(status)
-            if self.known.client and not self.message and self.transcript is not None:
-                self.message = _last_said(self.transcript)
+            if self.known.client and self.transcript is not None:
+                self._finish_by(health.read(self.transcript))
+
+    def _finish_by(self, end: Tail) -> None:
+        """What the end of the transcript tells, where the client's result does not."""
+        self.message = self.message or end.said
+        self.limit = self.limit or limits.of_words(end.stopped, end.failed)
+        if self.limit is not None and not self.limit.until:
+            self.limit = replace(self.limit, until=limits.resets(self._rates, datetime.now(UTC)))
 
     def _go_on(self) -> bool:
         before = self.size
@@ -152,8 +159,6 @@ class Told:
         if (counts := _counts(message.get("usage"), names)) and all(isinstance(one, str | None) for one in key):
             self.tokens = (self.tokens or 0) + sum(counts) - self._answers.get(key, 0)
             self._answers[key] = sum(counts)
-        if record.get("isSidechain") is not True:
-            self.limit = limits.of_claude_record(record)
 
     def _finish_claude(self) -> None:
         result = _last_record(self.output)
@@ -171,35 +176,30 @@ class Told:
         names = ("inputTokens", "cacheCreationInputTokens", "outputTokens")
         all_models = [_counts(model, names) for model in models.values()] if isinstance(models, dict) else []
         self.tokens = max(sum(map(sum, all_models)), self.tokens or 0) or None  # sub-agents' are among the former
-        self.limit = limits.of_claude_result(result, datetime.now(UTC)) or self.limit
+        self.limit = limits.of_claude_result(result)
 
     # ---- Codex ----
 
     def _take_codex(self, record: Mapping[str, Any]) -> None:
-        """The totals that it told last, and the error with which the last turn ended."""
+        """The totals and the rates that it told last."""
         payload = record.get("payload")
         if record.get("type") != "event_msg" or not isinstance(payload, dict):
             return
-        kind, info = payload.get("type"), payload.get("info")
-        if kind == "token_count":
+        info = payload.get("info")
+        if payload.get("type") == "token_count":
             usage = info.get("total_token_usage") if isinstance(info, dict) else None
             if given := _counts(usage, ("input_tokens",)):
                 cached, made = (sum(_counts(usage, (name,))) for name in ("cached_input_tokens", "output_tokens"))
                 self.tokens = max(0, given[0] - cached) + made
             if isinstance(rates := payload.get("rate_limits"), dict):
                 self._rates = rates
-        elif kind in ("task_complete", "error", "turn_complete"):
-            error = payload if kind == "error" else payload.get("error")
-            self.limit = limits.of_codex_error(error, limits.time_of(record.get("timestamp")), self._rates)
-        elif kind in ("task_started", "turn_started"):
-            self.limit = None
 
     def _finish_codex(self, status: int | None) -> None:
         if self.known.last:
             with suppress(OSError):
                 self.message = clean(content_of(Path(self.known.last), most=_MOST_MESSAGE).decode("utf-8", "replace"))
         if self.transcript is None and status != 0:
-            self.limit = limits.of_codex_errors(tail(self.errors), datetime.now(UTC)) or self._failed_turn()
+            self.limit = limits.of_codex_errors(tail(self.errors)) or self._failed_turn()
 
     def _session_of_codex(self) -> str:
         """The session that `codex exec` names in the head of what it prints, before any word of a model; or that it
@@ -215,9 +215,9 @@ class Told:
 
     def _failed_turn(self) -> Limit | None:
         """The limit that `codex exec --json` prints last."""
-        error = _last_record(self.output)
-        said = error.get("error") if error.get("type") == "turn.failed" else None
-        return limits.of_codex_errors(f"ERROR: {said.get('message')}", datetime.now(UTC)) if said else None
+        last = _last_record(self.output)
+        error = last.get("error") if last.get("type") == "turn.failed" else None
+        return limits.of_words(str(error.get("message"))) if isinstance(error, dict) else None
 
 
 def _counts(usage: object, names: tuple[str, ...]) -> list[int]:
@@ -242,15 +242,3 @@ def _head(path: Path) -> str:
     with suppress(OSError), path.open("rb") as file:
         return file.read(_HEAD).decode("utf-8", "replace")
     return ""
-
-
-def _last_said(path: Path) -> str:
-    """The last message of the agent in its transcript."""
-    said = ""
-    if path.stat().st_size <= _LARGE:
-        for event in open_transcript(path).events():
-            if event.kind == "assistant":
-                said = event.text
-            elif event.kind in ("user", "call"):
-                said = ""
-    return said

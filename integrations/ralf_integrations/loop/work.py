@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ralf import config, environment
 from ralf.config import local_config
-from ralf.errors import Busy, NotFound, RalfError, UsageError
+from ralf.errors import Busy, DamagedTask, NotFound, RalfError, UsageError
 from ralf.finding.reader import get_context
 from ralf.memory import selection
 from ralf.memory.model import STATED
@@ -39,19 +39,15 @@ _STANDING = """\
 _PREFERENCES = "lasting preferences of the person, from the memory of this project"
 
 _MOST_PREFERENCES = 24
+_LEASE = 900  # seconds that a claim lasts without a sign of life, where the agent's process is not known
+_TOKENS = 2_500  # of the text that a fresh agent reads first
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The tasks of a project, for a loop.
-
-    seconds  how long a claim lasts without a sign of life, where the agent's process is not known
-    tokens   of the text that a fresh agent reads first
-    """
+    """The tasks of a project, for a loop."""
 
     project: Project
-    seconds: int = 900
-    tokens: int = 2_500
 
     @property
     def _tasks(self) -> Tasks:
@@ -121,7 +117,7 @@ class Work:
         """Claim a task for a process; None where another was faster, or it can no longer be claimed. DamagedPlan."""
         root = self.project.root
         try:
-            return claims.claim(task, by=by, seconds=self.seconds, process=process, born=born, keep=True, root=root)
+            return claims.claim(task, by=by, seconds=_LEASE, process=process, born=born, keep=True, root=root)
         except (Busy, NotFound):
             return None
         except UsageError:  # a person has closed it just now
@@ -136,15 +132,13 @@ class Work:
             keeping.adopt(lease, root=self.project.root)
 
     def release(self, lease: str, outcome: str, note: str) -> None:
-        """The end of a claim whose holder did not end it. Nothing where it has ended."""
-        with suppress(Busy, NotFound):
+        """The end of a claim whose holder did not end it. Nothing where it has ended, or its file cannot be read."""
+        with suppress(Busy, NotFound, DamagedTask):
             claims.release(lease=lease, outcome=outcome, note=note, root=self.project.root)
 
     def fail(self, lease: str, reason: str) -> None:
-        """Give a task up. Nothing where the claim has ended; Damaged, UsageError, OSError where its file cannot be
-        written: then the claim stands.
-        """
-        with suppress(Busy, NotFound):
+        """Give a task up. Nothing where the claim has ended, or its file cannot be read: then nobody can claim it."""
+        with suppress(Busy, NotFound, DamagedTask):
             claims.fail(reason, lease=lease, root=self.project.root)
 
     def done(self, lease: str, summary: str) -> None:
@@ -172,7 +166,7 @@ class Work:
         task, root, command = state.task, self.project.root, self.project.command
         asked = fenced(config.typed(_STANDING.format(route=task.context_route), command), label=_LABEL)
         try:
-            read = refresh(by=by, lease=lease, task=task.id, max_tokens=self.tokens, root=root).render()
+            read = refresh(by=by, lease=lease, task=task.id, max_tokens=_TOKENS, root=root).render()
         except RalfError as error:
             read = f"What came before cannot be read ({error}). Your task: `ralf task show {task.id}`\n"
         return asked + self._preferences(task) + read

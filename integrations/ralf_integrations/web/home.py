@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import lru_cache
 from itertools import islice
 from urllib.parse import quote
 
@@ -19,8 +19,9 @@ from ralf.model import Decision
 from ralf.storage.journal import stream_of
 from ralf.tasks.model import TaskList, TaskState
 from ralf.tasks.store import Tasks
-from ralf_integrations.web.reading import Kept, ViewedProject
-from ralf_integrations.web.sessions import Look, Seen
+from ralf_integrations.health.rules import Session
+from ralf_integrations.web.reading import ViewedProject
+from ralf_integrations.web.sessions import Look
 
 _DAY = timedelta(days=1)
 
@@ -28,7 +29,6 @@ MOST = 8
 """Lines of one kind; the page says how many more there are."""
 
 _MOST_ROUTES = 40  # whose decisions are looked at
-_MOST_KEPT = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,70 +61,65 @@ class Group:
     link: str
 
 
-class Home:
-    """The first page. Decisions of a route that has no new record are not read again."""
+def shown(project: ViewedProject, look: Look) -> tuple[list[Group], list[Group]]:
+    """What waits, and what happened. What cannot be read is a line of what waits."""
+    problems = [Line("sessions", "/sessions", look.problem, "damaged")] if look.problem else []
+    began = datetime.now(UTC) - _DAY
+    since = began.strftime("%Y-%m-%dT%H:%M:%SZ")
 
-    def __init__(self) -> None:
-        self._decisions: Kept[tuple[Decision, ...]] = Kept(_MOST_KEPT)
-
-    def shown(self, project: ViewedProject, look: Look) -> tuple[list[Group], list[Group]]:
-        """What waits, and what happened. What cannot be read is a line of what waits."""
-        problems = [Line("sessions", "/sessions", look.problem, "damaged")] if look.problem else []
-        began = datetime.now(UTC) - _DAY
-        since = began.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-        def read(name: str, make: Callable[[], Sequence[Line]]) -> list[Line]:
-            try:
-                return list(make())
-            except (RalfError, OSError) as error:
-                problems.append(Line(name, f"/{name}", str(error), "damaged"))
-                return []
-
-        routes = list_routes(root=project)
-        tasks = TaskList()
+    def read(name: str, make: Callable[[], Sequence[Line]]) -> list[Line]:
         try:
-            tasks = Tasks(project).list()
+            return list(make())
         except (RalfError, OSError) as error:
-            problems.append(Line("tasks", "/tasks", str(error), "damaged"))
-        ended = [one for one in look.sessions if one.state in ("parked", "stuck", "silent")]
-        offers = read("memory", lambda: [*_offers(project)])
-        damaged = [Line(one.route, _at(one.route), one.damage, "damaged") for one in routes if one.damage]
-        damaged += [Line(path.name, "/tasks", why, "damaged") for path, why in tasks.damaged]
-        written = project.store.written("routes")
-        fresh = [
-            one
-            for one in routes
-            if one.route in written and written[one.route].written >= began.timestamp() * 1e9 and not one.damage
-        ]
-        happened = [
-            _group("Routes", [_route(one, written[one.route].written / 1e9) for one in fresh], "/routes"),
-            _group("Tasks completed", read("tasks", lambda: _completed(project, tasks, since)), "/tasks"),
-            _group("Decisions", self._decided(project, fresh, since), "/routes"),
-            _group("Sessions", [_session(one) for one in look.sessions if one not in ended], "/sessions"),
-        ]
-        waits = [
-            _group("Damaged", [*problems, *damaged], "/routes"),
-            _group("Sessions that need you", [_session(one) for one in ended], "/sessions"),
-            _group("The loop", list(_loop(look)), "/sessions"),
-            _group("Tasks that failed, or wait for one that did", _failed(tasks), "/tasks"),
-            _group("Not written by your ralf", [*_foreign(routes), *_not_ours(tasks)], "/routes"),
-            _group("Offered to be remembered", offers, "/memory"),
-        ]
-        return [one for one in waits if one.lines], [one for one in happened if one.lines]
+            problems.append(Line(name, f"/{name}", str(error), "damaged"))
+            return []
 
-    def _decided(self, project: ViewedProject, routes: Sequence[RouteSummary], since: str) -> list[Line]:
-        found = list[tuple[str, Decision]]()
-        for one in routes[:_MOST_ROUTES]:
-            with suppress(RalfError, OSError):
-                stamp = project.store.head(stream_of(one.route)), one.revision
-                newest = self._decisions.get(one.route, stamp, partial(_newest, project, one.route))
-                found += [(one.route, decision) for decision in newest if decision.timestamp >= since]
-        found.sort(key=lambda pair: pair[1].timestamp, reverse=True)
-        return [_decision(route, one) for route, one in found]
+    routes = list_routes(root=project)
+    tasks = TaskList()
+    try:
+        tasks = Tasks(project).list()
+    except (RalfError, OSError) as error:
+        problems.append(Line("tasks", "/tasks", str(error), "damaged"))
+    ended = [one for one in look.sessions if one.state in ("parked", "stuck", "silent")]
+    offers = read("memory", lambda: [*_offers(project)])
+    damaged = [Line(one.route, _at(one.route), one.damage, "damaged") for one in routes if one.damage]
+    damaged += [Line(path.name, "/tasks", why, "damaged") for path, why in tasks.damaged]
+    written = project.store.written("routes")
+    fresh = [
+        one
+        for one in routes
+        if one.route in written and written[one.route].written >= began.timestamp() * 1e9 and not one.damage
+    ]
+    happened = [
+        _group("Routes", [_route(one, written[one.route].written / 1e9) for one in fresh], "/routes"),
+        _group("Tasks completed", read("tasks", lambda: _completed(project, tasks, since)), "/tasks"),
+        _group("Decisions", _decided(project, fresh, since), "/routes"),
+        _group("Sessions", [_session(one) for one in look.sessions if one not in ended], "/sessions"),
+    ]
+    waits = [
+        _group("Damaged", [*problems, *damaged], "/routes"),
+        _group("Sessions that need you", [_session(one) for one in ended], "/sessions"),
+        _group("The loop", list(_loop(look)), "/sessions"),
+        _group("Tasks that failed, or wait for one that did", _failed(tasks), "/tasks"),
+        _group("Not written by your ralf", [*_foreign(routes), *_not_ours(tasks)], "/routes"),
+        _group("Offered to be remembered", offers, "/memory"),
+    ]
+    return [one for one in waits if one.lines], [one for one in happened if one.lines]
 
 
-def _newest(project: ViewedProject, route: str) -> tuple[Decision, ...]:
-    """The newest decisions of a route that are this user's."""
+def _decided(project: ViewedProject, routes: Sequence[RouteSummary], since: str) -> list[Line]:
+    found = list[tuple[str, Decision]]()
+    for one in routes[:_MOST_ROUTES]:
+        with suppress(RalfError, OSError):
+            newest = _newest(project, one.route, project.store.head(stream_of(one.route)))
+            found += [(one.route, decision) for decision in newest if decision.timestamp >= since]
+    found.sort(key=lambda pair: pair[1].timestamp, reverse=True)
+    return [_decision(route, one) for route, one in found]
+
+
+@lru_cache(maxsize=256)
+def _newest(project: ViewedProject, route: str, _head: object) -> tuple[Decision, ...]:
+    """The newest decisions of a route that are this user's; read again where its journal has another head."""
     own = (one for one in reversed(get_context(route, root=project).active_decisions) if one.id and one.timestamp)
     return tuple(islice(own, _MOST_ROUTES))
 
@@ -155,12 +150,11 @@ def _foreign(routes: Sequence[RouteSummary]) -> list[Line]:
 # ---- sessions and the loop ----
 
 
-def _session(one: Seen) -> Line:
-    session = one.session
-    said = one.parked or session.stuck or (session.warnings[0].text if session.warnings else "")
-    on = f"{session.client or 'client unknown'} on {session.route or 'no route'}"
-    link = f"/session?id={quote(one.id, safe='')}"
-    return Line(one.id[:8], link, f"{on}: {said}" if said else on, one.state, session.last)
+def _session(one: Session) -> Line:
+    said = one.parked or one.stuck or (one.warnings[0].text if one.warnings else "")
+    on = f"{one.client or 'client unknown'} on {one.route or 'no route'}"
+    link = f"/session?id={quote(one.session, safe='')}"
+    return Line(one.session[:8], link, f"{on}: {said}" if said else on, one.state, one.last)
 
 
 def _loop(look: Look) -> Iterator[Line]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from ralf.errors import RalfError
 from ralf.tasks.records import STREAM
 from ralf_integrations.web.reading import Reader, ViewedProject
-from ralf_integrations.web.sessions import FRESH, Sessions
+from ralf_integrations.web.sessions import Sessions
 
 
 def stamps(reader: Reader, sessions: Sessions) -> dict[str, str]:
@@ -16,7 +16,7 @@ def stamps(reader: Reader, sessions: Sessions) -> dict[str, str]:
     project cannot be read: the page says so.
     """
     try:
-        look = sessions.renew(age=FRESH)
+        look = sessions.newest()
         project = reader.project()
         signals = (f"{name} {when}" for name, when in project.store.written("signals").items())
         runs = (f"{stream} {project.store.head(stream)}" for stream in project.store.streams("runs/"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -25,9 +25,8 @@ from ralf.project import Project
 from ralf.route import history
 from ralf.route.why import why
 from ralf.text import cleaning
-from ralf_integrations.web import actions, live, rendering, routes, work
+from ralf_integrations.web import actions, home, live, rendering, routes, sessions, work
 from ralf_integrations.web.access import Access
-from ralf_integrations.web.home import Home
 from ralf_integrations.web.reading import Reader, number_of, paged
 from ralf_integrations.web.sessions import Sessions
 
@@ -49,7 +48,6 @@ class Pages:
     reader: Reader
     sessions: Sessions
     access: Access
-    first: Home = field(default_factory=Home)
 
     def addresses(self) -> list[BaseRoute]:
         """Which address shows what."""
@@ -146,7 +144,7 @@ class Pages:
 
     def home(self, request: Request) -> Response:
         """What waits for the person, and what happened within a day."""
-        waits, happened = self.first.shown(self.reader.project(), self.sessions.newest())
+        waits, happened = home.shown(self.reader.project(), self.sessions.newest())
         return self._html("home.html", "home", topic="home", waits=waits, happened=happened)
 
     def all_sessions(self, request: Request) -> Response:
@@ -158,7 +156,7 @@ class Pages:
     def session(self, request: Request) -> Response:
         """One session: its window over time, and what it was handed."""
         found = self.sessions.find(request.query_params.get("id", ""))
-        arrivals = self.sessions.arrivals(self.reader.project(), found.id)
+        arrivals = sessions.arrivals(self.reader.project(), found.session)
         done = actions.told(request.query_params.get("done", ""))
         return self._html("session.html", "sessions", topic="sessions", one=found, arrivals=arrivals, done=done)
 
@@ -177,7 +175,7 @@ class Pages:
         budget, configured = routes.budget_of(project, request.query_params.get("budget", ""))
         brief, fallen = left_out.brief(context, budget)
         chosen = routes.lineage(context.decisions, _CHOICES)
-        sessions, received = self.sessions.of_route(project, context.route)
+        working, received = sessions.of_route(project, context.route)
         return self._html(
             "route.html",
             "routes",
@@ -189,7 +187,7 @@ class Pages:
             configured=configured,
             least=routes.LEAST_BUDGET,
             most=routes.MOST_BUDGET,
-            sessions=sessions,
+            sessions=working,
             received=received,
             lines=chosen[:20],
             total_lines=len(chosen),

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
 from typing import Generic, TypeVar
 
 from ralf import project as projects
@@ -50,30 +48,6 @@ class Reader:
     def close(self) -> None:
         """Remove the indexes of the pages."""
         shutil.rmtree(self._place, ignore_errors=True)
-
-
-class Kept(Generic[T]):
-    """The last results of something that takes long, each with the stamp of what it was made of. Bounded."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._found: OrderedDict[Hashable, tuple[object, T]] = OrderedDict()
-        self._lock = Lock()
-
-    def get(self, key: Hashable, stamp: object, make: Callable[[], T]) -> T:
-        """What `make` gives, or gave for this key when the stamp was the same."""
-        with self._lock:
-            known = self._found.get(key)
-            if known is not None and known[0] == stamp:
-                self._found.move_to_end(key)
-                return known[1]
-        made = make()
-        with self._lock:
-            self._found[key] = stamp, made
-            self._found.move_to_end(key)
-            while len(self._found) > self._most:
-                self._found.popitem(last=False)
-        return made
 
 
 def stamp_of(path: str | os.PathLike[str]) -> tuple[int, ...]:

@@ -21,6 +21,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from ralf.errors import Busy, RalfError
+from ralf_integrations.web import home
 from ralf_integrations.web.access import Access, Gate
 from ralf_integrations.web.pages import Pages, hits_of
 from ralf_integrations.web.reading import Reader
@@ -124,10 +125,10 @@ def made(reader: Reader, access: Access) -> ASGIApp:
 
 
 def _warm(pages: Pages) -> None:
-    """Read once what takes long, so that no page has to wait for it."""
+    """Read once what takes long, so that no page has to wait for it: a server begins with an empty index."""
     with suppress(RalfError, OSError):
         project = pages.reader.project()
-        pages.first.shown(project, pages.sessions.newest())
+        home.shown(project, pages.sessions.newest())
         hits_of(project, "ralf")
 
 

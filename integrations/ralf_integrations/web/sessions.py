@@ -6,14 +6,11 @@ say when it was taken.
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
 from ralf.errors import NotFound, RalfError
 from ralf.transcripts.events import Position
@@ -24,10 +21,9 @@ from ralf_integrations.health.tail import Tail, seconds
 from ralf_integrations.hooks import receipts, session_registry
 from ralf_integrations.hooks.receipts import Arrival
 from ralf_integrations.hooks.session_registry import KnownSession
-from ralf_integrations.loop import limits, state as loops
-from ralf_integrations.loop.limits import Limit
+from ralf_integrations.loop import state as loops
 from ralf_integrations.loop.state import LoopState
-from ralf_integrations.web.reading import Kept, Reader, ViewedProject, stamp_of
+from ralf_integrations.web.reading import Reader, ViewedProject, stamp_of
 
 FRESH = 5.0
 """Seconds for which a look is shown without another."""
@@ -35,30 +31,7 @@ FRESH = 5.0
 ORDER = ("parked", "stuck", "killed", "silent", "working", "waiting", "ended")
 """States in the order in which they are shown."""
 
-_STANDS = 30.0  # seconds for which a look stands where nothing has changed: silence grows by itself
-
-_MOST_LOGS = 256
-
-_LAST = 64 << 10  # bytes of a log in which its last record is looked for
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """A session as the page shows it.
-
-    state        as in `rules.Session`, or parked: its client's usage limit was reached
-    parked_until seconds since 1970, 0 where nobody knows; `parked`, the client's words
-    """
-
-    session: Session
-    state: str
-    parked: str = ""
-    parked_until: float = 0.0
-
-    @property
-    def id(self) -> str:
-        """The client's id of it."""
-        return self.session.session
+_MOST_RECEIPTS = 12  # sessions of a route whose receipts are looked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +39,14 @@ class Look:
     """All sessions at one moment; `loop`: the loop that ran last, `problem`: why there is no newer look."""
 
     taken: float = 0.0
-    sessions: tuple[Seen, ...] = ()
+    sessions: tuple[Session, ...] = ()
     loop: LoopState = field(default_factory=LoopState)
     problem: str = ""
 
     @property
     def stamp(self) -> str:
         """What tells that a page of it would show something else."""
-        told = [
-            (one.id, one.state, one.session.tokens, one.session.last_checkpoint, len(one.session.warnings))
-            for one in self.sessions
-        ]
+        told = [(one.session, one.state, one.tokens, one.last_checkpoint, len(one.warnings)) for one in self.sessions]
         return repr((told, self.problem, self.loop.parked, self.loop.running, int(self.taken // 60)))
 
     @property
@@ -93,158 +63,67 @@ class Sessions:
         self._reader = reader
         self._look = Look()
         self._looking = Lock()
-        self._looked_at = ""
-        self._checked = 0.0
-        self._tails: dict[str, tuple[tuple[int, ...], str, Position, Tail]] = {}
-        self._limits: dict[str, tuple[tuple[int, ...], Limit | None]] = {}
-        self._arrivals: Kept[list[Arrival]] = Kept(_MOST_LOGS)
 
     def newest(self) -> Look:
         """A look that is as good as new."""
-        return self.renew(age=FRESH)
-
-    def renew(self, *, age: float = 0.0) -> Look:
-        """Take another look, unless the newest is younger than so many seconds."""
         with self._looking:
-            now = time.time()
-            if now - self._checked < age:
-                return self._look
-            stamp = self._stamp() if age else ""
-            if not stamp or stamp != self._looked_at or now - self._look.taken >= _STANDS:
-                self._look, self._looked_at = self._taken(), stamp
-            self._checked = time.time()
+            if time.time() - self._look.taken >= FRESH:
+                self._look = self._taken()
             return self._look
 
-    def find(self, session: str) -> Seen:
+    def find(self, session: str) -> Session:
         """A session by its id, however long ago it ended. NotFound."""
-        found = [one for one in self.newest().sessions if one.id == session]
+        found = [one for one in self.newest().sessions if one.session == session]
         if not found and session:
             with self._looking:
-                found = [one for one in self._sessions(everything=True) if one.id == session]
+                found = [one for one in self._sessions(everything=True) if one.session == session]
         if not found:
             raise NotFound(session[:80] or "session", "no such session of this project", "ralf status --all --idle")
         return found[0]
 
-    def arrivals(self, project: ViewedProject, session: str) -> list[Arrival]:
-        """What a session was handed, and whether its log has it, the newest first."""
-        known = session_registry.load(project, session)
-        newest = self._arrivals_of(known)[::-1]
-        newest.sort(key=_handed_at, reverse=True)
-        return newest
-
-    def of_route(self, project: ViewedProject, route: str) -> tuple[list[str], list[tuple[KnownSession, Arrival]]]:
-        """The ids of the sessions that work on a route, and what sessions were handed of it, the newest first; what was
-        handed over at an unknown time comes last.
-        """
-        known = sorted(session_registry.all_sessions(project), key=lambda one: -one.seen)
-        handed = [one for one in known if one.handed and route in (one.route, *one.briefed)][:_MOST_RECEIPTS]
-        got = [(one, arrival) for one in handed for arrival in self._arrivals_of(one)[::-1]]
-        got.sort(key=lambda one: _handed_at(one[1]), reverse=True)
-        return [one.session for one in known if one.route == route], got
-
-    def _arrivals_of(self, known: KnownSession) -> list[Arrival]:
-        stamp = known.handed, stamp_of(known.transcript)
-        return self._arrivals.get(known.session, stamp, lambda: receipts.arrivals(known))
-
     # ---- a look ----
 
-    def _stamp(self) -> str:
-        """What tells that another look would find something else, but for what time alone changes; "" for nobody
-        knows.
-        """
-        try:
-            project = self._reader.project()
-            logs = {Path(path) for path in self._limits}
-            files = [*session_registry.folder(project).glob("*.json"), *logs, *{path.parent for path in logs}]
-            streams = [sorted(project.store.written(folder).items()) for folder in ("routes", "inbox", "signals")]
-            loop = stamp_of(loops.folder(project) / "state.json")
-        except (RalfError, OSError):
-            return ""
-        return repr((sorted((str(path), stamp_of(path)) for path in files), streams, loop))
-
     def _taken(self) -> Look:
-        now = time.time()
         try:
             seen = self._sessions()
             loop = loops.load(self._reader.project())
         except (RalfError, OSError) as error:
-            return Look(now, self._look.sessions, self._look.loop, str(error))
-        kept = {one.session.transcript for one in seen}
-        self._tails = {path: known for path, known in self._tails.items() if path in kept}  # no others are shown
-        self._limits = {path: known for path, known in self._limits.items() if path in kept}
-        seen.sort(key=lambda one: (ORDER.index(one.state), not one.session.warnings))
-        return Look(now, tuple(seen), loop)
+            return Look(time.time(), self._look.sessions, self._look.loop, str(error))
+        seen.sort(key=lambda one: (ORDER.index(one.state), not one.warnings))
+        return Look(time.time(), tuple(seen), loop)
 
-    def _sessions(self, *, everything: bool = False) -> list[Seen]:
-        project = self._reader.project()
-        found = look(root=project, everything=everything, read_tail=self._read_tail).sessions
-        return [self._seen(one) for one in found]
+    def _sessions(self, *, everything: bool = False) -> list[Session]:
+        return list(look(root=self._reader.project(), everything=everything, read_tail=_read_tail).sessions)
 
-    def _seen(self, session: Session) -> Seen:
-        limit = self._limit_of(session.transcript) if session.transcript else None
-        is_parked = limit is not None and not 0 < limit.until < time.time()
-        if limit is not None and is_parked and session.state not in ("ended", "killed"):
-            return Seen(session, "parked", limit.said, limit.until)
-        return Seen(session, session.state)
 
-    def _limit_of(self, path: str) -> Limit | None:
-        """The limit at which a session stopped; a log that has not changed stays closed."""
-        stamp, known = stamp_of(path), self._limits.get(path)
-        if known is None or known[0] != stamp:
-            known = self._limits[path] = stamp, limit_of(Path(path))
-        return known[1]
+def _read_tail(path: Path, after: Position) -> Tail:
+    """As `tail.read`; a log that has not changed, of which no more was taken, is not read again."""
+    return _tail(path, after, stamp_of(path))
 
-    def _read_tail(self, path: Path, taken: Callable[[str], Position]) -> Tail:
-        """As `tail.read`; a log that has not changed, of which no more was taken, is not read again."""
-        key, stamp = str(path), stamp_of(path)
-        known = self._tails.get(key)
-        if known is not None and known[0] == stamp and taken(known[1]) == known[2]:
-            return known[3]
-        after: list[tuple[str, Position]] = []
 
-        def noted(session: str) -> Position:
-            after.append((session, taken(session)))
-            return after[-1][1]
+@lru_cache(maxsize=256)
+def _tail(path: Path, after: Position, _stamp: tuple[int, ...]) -> Tail:
+    return tail.read(path, after)
 
-        found = tail.read(path, noted)
-        if after:
-            self._tails[key] = stamp, *after[-1], found
-        return found
+
+def arrivals(project: ViewedProject, session: str) -> list[Arrival]:
+    """What a session was handed, and whether its log has it, the newest first."""
+    newest = receipts.arrivals(session_registry.load(project, session))[::-1]
+    newest.sort(key=_handed_at, reverse=True)
+    return newest
+
+
+def of_route(project: ViewedProject, route: str) -> tuple[list[str], list[tuple[KnownSession, Arrival]]]:
+    """The ids of the sessions that work on a route, and what sessions were handed of it, the newest first; what was
+    handed over at an unknown time comes last.
+    """
+    known = sorted(session_registry.all_sessions(project), key=lambda one: -one.seen)
+    handed = [one for one in known if one.handed and route in (one.route, *one.briefed)][:_MOST_RECEIPTS]
+    got = [(one, arrival) for one in handed for arrival in receipts.arrivals(one)[::-1]]
+    got.sort(key=lambda one: _handed_at(one[1]), reverse=True)
+    return [one.session for one in known if one.route == route], got
 
 
 def _handed_at(arrival: Arrival) -> float:
     """When a text was handed over, seconds since 1970: as the hook noted it, else as the log has it; 0 for unknown."""
     return arrival.handed.when or seconds(arrival.time) or 0.0
-
-
-_MOST_RECEIPTS = 12  # sessions of a route whose receipts are looked for
-
-
-def limit_of(path: Path) -> limits.Limit | None:
-    """The usage limit at which a session stopped, by the last record of its log; None where that is another."""
-    try:
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - _LAST))
-            lines = file.read(_LAST).splitlines()
-    except OSError:
-        return None
-    for line in reversed(lines):
-        with suppress(ValueError, RecursionError):
-            record: Any = json.loads(line)
-            if isinstance(record, dict):
-                found, is_last = _limit_in(record)
-                if found is not None or is_last:
-                    return found
-    return None
-
-
-def _limit_in(record: Mapping[str, Any]) -> tuple[limits.Limit | None, bool]:
-    """The limit that a record tells, and whether it is one in which somebody speaks."""
-    if record.get("type") in ("user", "assistant"):
-        return limits.of_claude_record(record), True
-    payload = record.get("payload")
-    if not isinstance(payload, dict):
-        return None, False
-    if payload.get("type") == "error":
-        return limits.of_codex_error(payload, limits.time_of(record.get("timestamp"))), True
-    return None, payload.get("type") == "message"

@@ -1,9 +1,8 @@
-"""Usage limits of clients: recognised in their own records of an error, and the time at which they end.
+"""Usage limits of clients: recognised in their own words for a failure, and the time at which they end.
 
-A limit is never looked for in what an agent says or prints: a record of the client has to call it one.
-
-    Claude Code  `isApiErrorMessage` with `error: rate_limit` or status 429, or the result of `--output-format json`
-    Codex        `codex_error_info: usage_limit_exceeded`, or the `ERROR:` line that ends standard error
+A limit is never looked for in what an agent says or prints: a record of the client has to say it. That is a `mark` of
+the form `stopped` in a transcript, the result of `claude --output-format json`, or the `ERROR:` line that ends the
+standard error of `codex exec`.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ _TOO_MANY = 429
 _FULL = 100
 _MOST = 2_000  # characters of a message that are looked at
 _FURTHEST = timedelta(days=35)
-_YEARS = timedelta(days=3_650)
+_YEARS = 10 * 365 * 86_400  # seconds
 
-_CLAUDE = regex(r"\blimit reached\b|\bhit your (?!.{0,30}\bspend)[^.\n]{0,40}\blimit\b|\busage limit\b", re.IGNORECASE)
+_LIMIT = regex(r"\blimit reached\b|\bhit your (?!.{0,30}\bspend)[^.\n]{0,40}\blimit\b|\busage limit\b", re.IGNORECASE)
 
 _NOT_A_USAGE_LIMIT = regex(r"not your usage limit|\bspend(?:ing)? limit\b", re.IGNORECASE)
 
@@ -72,57 +71,37 @@ class Limit:
         return max(self.until or now + UNNAMED, now + LEAST)
 
 
-def of_claude_record(record: Mapping[str, Any]) -> Limit | None:
-    """The limit that a record of a transcript tells, which is the last thing said in it; None for any other."""
-    if record.get("isApiErrorMessage") is not True:
+def of_words(said: str, when: float | None = None) -> Limit | None:
+    """The limit that a client's own words for a failure tell; None for any other failure.
+
+    when  they were said, seconds since 1970; None for now, and so is what is years away
+    """
+    said, at = said[:_MOST], datetime.now(UTC)
+    if when is not None and abs(when - at.timestamp()) < _YEARS:
+        at = datetime.fromtimestamp(when, UTC)
+    if not _LIMIT.search(said) or _NOT_A_USAGE_LIMIT.search(said):
         return None
-    message = record.get("message")
-    content = message.get("content") if isinstance(message, dict) else None
-    said = content if isinstance(content, str) else _joined(content)
-    if record.get("error") == "rate_limit" or record.get("apiErrorStatus") == _TOO_MANY or _EPOCH.search(said[:_MOST]):
-        return _of_claude(said, time_of(record.get("timestamp")))
-    return None
+    found = named_time(said, at)
+    return Limit(found.timestamp() if found is not None else 0.0, said.strip())
 
 
-def of_claude_result(record: Mapping[str, Any], now: datetime) -> Limit | None:
+def of_claude_result(record: Mapping[str, Any]) -> Limit | None:
     """The limit that the result of `claude -p --output-format json` tells; None for any other."""
     said = record.get("result")
     if record.get("type") != "result" or record.get("is_error") is not True or not isinstance(said, str):
         return None
-    told = record.get("api_error_status")
-    return _of_claude(said, now) if told in (None, _TOO_MANY) else None
+    return of_words(said) if record.get("api_error_status") in (None, _TOO_MANY) else None
 
 
-def _of_claude(said: str, at: datetime) -> Limit | None:
-    said = said[:_MOST]
-    if not _CLAUDE.search(said) or _NOT_A_USAGE_LIMIT.search(said):
-        return None
-    return Limit(_stamp(named_time(said, at)), said.strip())
-
-
-def of_codex_error(error: object, at: datetime, limits: Mapping[str, Any] | None = None) -> Limit | None:
-    """The limit that an error of a rollout tells; None for any other.
-
-    limits  the rate limits that the rollout told last, which name a time where the message does not
-    """
-    if not isinstance(error, dict):
-        return None
-    kind = error.get("codex_error_info")
-    if "usage_limit_exceeded" not in (kind if isinstance(kind, dict | list) else (kind,)):
-        return None
-    said = str(error.get("message") or "")[:_MOST]
-    return Limit(_stamp(named_time(said, at)) or _resets(limits or {}, at), said.strip() or "usage limit exceeded")
-
-
-def of_codex_errors(text: str, now: datetime) -> Limit | None:
+def of_codex_errors(text: str) -> Limit | None:
     """The limit that the last line of a failed `codex exec`'s standard error tells; None for any other."""
     lines = [line for line in text.rstrip().splitlines() if line.strip()]
     found = _CODEX.fullmatch(lines[-1].strip()[:_MOST]) if lines else None
-    return Limit(_stamp(named_time(found[1], now)), found[1].strip()) if found else None
+    return of_words(found[1]) if found else None
 
 
-def _resets(limits: Mapping[str, Any], at: datetime) -> float:
-    """When the last of the windows that are used up begins anew, 0 where none is, and for a time that none can be."""
+def resets(limits: Mapping[str, Any], at: datetime) -> float:
+    """When, by the rate limits of a rollout, the last window that is used up begins anew; 0 where none is."""
     found, last = [0.0], (at + _FURTHEST).timestamp()
     for name in ("primary", "secondary"):
         window = limits.get(name)
@@ -184,23 +163,3 @@ def _zone(name: str) -> tzinfo | None:
 def _near(time: datetime, at: datetime) -> datetime | None:
     """No limit lasts longer than a month: a message that says so is misread."""
     return time if time - at <= _FURTHEST else None
-
-
-def _stamp(time: datetime | None) -> float:
-    return time.timestamp() if time is not None else 0.0
-
-
-def time_of(value: object) -> datetime:
-    """The time of a record, of which one without a zone is UTC; now for none, and for one that is years away."""
-    now = datetime.now(UTC)
-    try:
-        time = datetime.fromisoformat(str(value))
-        time = time if time.tzinfo else time.replace(tzinfo=UTC)
-        return time if abs(time - now) < _YEARS else now
-    except (ValueError, OverflowError):
-        return now
-
-
-def _joined(content: object) -> str:
-    blocks = content if isinstance(content, list) else []
-    return "\n".join(str(block.get("text", "")) for block in blocks if isinstance(block, dict))
