@@ -313,8 +313,8 @@ def earlier_store(root: Path) -> Path:
 
 # ---- the command ----
 
-PLAIN, CLICK = "ralf_cli.plain", "ralf_cli.main"
-"""The two ways to an answer: as `ralf` goes, and without what it answers by itself."""
+MAKING = "ralf_cli.main"
+"""A way to an answer that gives none again, but makes it."""
 
 
 class Cli:
@@ -399,7 +399,7 @@ def command(*args: object) -> list[str]:
 
 
 def process(*args: object, cwd: Path, timeout: float = HANGS, is_new: bool = False, way: str = "", **more: str) -> Ran:
-    """`ralf …` as a process of its own in a folder; `is_new`: in an interpreter of its own; `way`: see `PLAIN`."""
+    """`ralf …` as a process of its own in a folder; `is_new`: in an interpreter of its own; `way`: see `MAKING`."""
     known = environment(cwd, **more)
     return kit.command.run(*args, cwd=cwd, env=known, timeout=timeout, is_new=is_new, **({"way": way} if way else {}))
 

@@ -47,6 +47,11 @@ def test_the_help_names_sixteen_commands_and_how_to_see_all_of_them(cli: storeki
     assert names <= set(re.findall(r"(?m)^  ([a-z]+) {2,}\S", everything.out))
 
 
+def test_the_page_of_help_that_is_shipped_is_the_one_that_the_commands_make(tmp_path: Path) -> None:
+    shipped = storekit.process("--help", cwd=tmp_path)
+    assert shipped == storekit.process("--help", cwd=tmp_path, way=storekit.MAKING)
+
+
 @pytest.mark.parametrize("words", ["task claim", "memory", "context diff"])
 def test_help_before_a_command_is_its_help(cli: storekit.Cli, words: str) -> None:
     asked = cli("help", *words.split())

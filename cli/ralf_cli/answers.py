@@ -88,6 +88,7 @@ def _kept(words: "Sequence[str]") -> bytes:
         index.close()
     if _seal(name + body[_SEAL:], key) != body[:_SEAL]:
         raise LookupError
+    text: bytes
     made, until, looked, asked, text = marshal.loads(body[_SEAL:])  # noqa: S302  # its seal says that we wrote it
     end = time.monotonic() + _FOR_GIT
     if (
@@ -99,7 +100,7 @@ def _kept(words: "Sequence[str]") -> bytes:
     lease = os.environ.get("RALF_LEASE", "").replace(":", "-")
     if lease and "/" not in lease:
         os.utime(f"{_place('')[0]}/leases/{lease}")  # as each command of an agent that holds a task, whatever the root
-    return bytes(text, "utf-8")
+    return text
 
 
 def _root(words: "Sequence[str]") -> str:
@@ -204,6 +205,30 @@ _STORE = "/.autonomous/"
 """Where files come and go within a moment: of one that was not there, its folder tells whether it never was."""
 
 
+def watched(words: "Sequence[str]", make: "Callable[[], object]") -> object:
+    """Return what `make` returns, which prints the answer to a command line; keep an answer that may be given again."""
+    out, err = sys.stdout, sys.stderr
+    if not may_be_kept(words) or out is None or err is None or out.isatty() or out.encoding.lower() != "utf-8":
+        return make()
+    from contextlib import redirect_stderr, redirect_stdout, suppress
+    from io import BytesIO, StringIO, TextIOWrapper
+
+    answer, complaints = BytesIO(), StringIO()
+    stream = TextIOWrapper(answer, "utf-8", "backslashreplace", write_through=True)
+    try:
+        with Watch() as watch, redirect_stdout(stream), redirect_stderr(complaints):
+            status = make()
+    finally:
+        text, said = answer.getvalue(), complaints.getvalue()
+        say(text)
+        err.write(said)
+        err.flush()
+    if not status and text and not said:
+        with suppress(Exception):  # the answer was given
+            watch.keep(words, text)
+    return status
+
+
 class Watch:
     """What this process looks at in a block, which makes an answer."""
 
@@ -272,7 +297,7 @@ class Watch:
             self._asked.append(((words, same, others), b"%d %b" % (done.returncode, done.stdout)))
         return done
 
-    def keep(self, words: "Sequence[str]", text: str) -> None:
+    def keep(self, words: "Sequence[str]", text: bytes) -> None:
         """Keep the answer that was made; nothing where it may not hold. Any error where it cannot be kept."""
         import marshal
 

@@ -16,6 +16,7 @@ from click.shell_completion import CompletionItem
 
 from ralf import __version__, environment, extensions, project
 from ralf.errors import RalfError
+from ralf_cli import answers
 from ralf_cli.aliases import resolved
 from ralf_cli.command import GLOBAL
 from ralf_cli.mistakes import meant, of_another_tool
@@ -226,11 +227,15 @@ def main(ctx: click.Context, load_context: str | None) -> None:
 main.params += GLOBAL
 
 
-def run(raised: RalfError | None = None) -> NoReturn:
-    """Run the command line, but for what `ralf_cli.plain` answers, and exit with its status.
+def _run() -> object:
+    status = main.main(standalone_mode=False, prog_name="ralf")
+    for problem in extensions.problems:
+        say(f"warning: {problem}")
+    return status
 
-    raised  what went wrong there: it is said, and nothing is run
-    """
+
+def run() -> NoReturn:
+    """Run the command line and exit with its status."""
     instant.open_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
@@ -243,11 +248,11 @@ def run(raised: RalfError | None = None) -> NoReturn:
         guard()
     project.made.clear()
     try:
-        if raised is not None:
-            raise raised
-        status = main.main(standalone_mode=False, prog_name="ralf")
-        for problem in extensions.problems:
-            say(f"warning: {problem}")
+        if environment.lease() and sys.argv[1:2] != ["hook"]:  # which looks for itself what is due
+            from ralf.tasks import keeping
+
+            keeping.touch()
+        status = answers.watched(sys.argv[1:], _run)
         for folder in project.made:
             say(f"note: there was no project here: made {folder}; to enable ralf in it: ralf init")
         sys.stdout.flush()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gc
 import os
-import posix
 import threading
 import time
 from collections.abc import Iterator
@@ -28,7 +27,6 @@ from ralf.storage.journal import Leases, Store
 from ralf.storage.kept_lease import KeptLease
 from ralf.tasks import claims, editing, keeping, store as tasks_store
 from ralf.tasks.refresh import refresh
-from ralf_cli import plain
 from ralf_integrations.loop.work import Work
 from storekit import HANGS
 
@@ -416,14 +414,13 @@ def test_a_short_command_of_an_agent_and_its_refresh_renew_its_lease_when_that_i
     state = claims.claim(by="ann", root=tmp_path)
     assert state.claim is not None
     lease = state.claim.lease(state.task.id)
-    monkeypatch.setitem(posix.environ, b"RALF_LEASE", lease.encode())  # type: ignore[arg-type]
     monkeypatch.setenv("RALF_LEASE", lease)
     monkeypatch.chdir(tmp_path)
     (due,) = projects.find(tmp_path).cache.glob("leases/*.due")
 
     def renewals() -> list[int]:
         found = []
-        for sign in (plain._show_life, lambda: refresh(by="ann", root=tmp_path)):
+        for sign in (keeping.touch, lambda: refresh(by="ann", root=tmp_path)):
             before = engine.renewals
             sign()
             found.append(engine.renewals - before)
@@ -433,5 +430,5 @@ def test_a_short_command_of_an_agent_and_its_refresh_renew_its_lease_when_that_i
     assert renewals() == [0, 1]
     assert renewals() == [1, 1]
     engine.is_away = True
-    plain._show_life()  # it is tried again in half a minute, and nobody else waits until then
+    keeping.touch()  # it is tried again in half a minute, and nobody else waits until then
     assert due.stat().st_mtime > time.time() + 20
