@@ -17,9 +17,8 @@ from click.shell_completion import CompletionItem
 from ralf import __version__, environment, extensions, project
 from ralf.errors import RalfError
 from ralf_cli import answers
-from ralf_cli.aliases import resolved
 from ralf_cli.command import GLOBAL
-from ralf_cli.mistakes import meant, of_another_tool
+from ralf_cli.names import meant, of_another_tool, resolved
 from ralf_cli.output import complain, say, typed
 from ralf_integrations.hooks import instant
 
