@@ -165,8 +165,8 @@ def test_a_run_that_is_held_is_neither_retried_nor_forgotten(tmp_path: Path) -> 
             ran = ralf(tmp_path, *words)
             assert ran.status == 5, words
             assert "worker-1" in ran.err
-        shown = ralf(tmp_path, "run", "show", "one").out
-        assert f"worker-1, process {os.getpid()}, " in shown
+        shown = ralf(tmp_path, "run", "show", "one", "--json").json()
+        assert (shown["by"], shown["process"]) == ("worker-1", os.getpid())
     assert get_run("one", root=tmp_path).status == "waiting"
 
 

@@ -57,12 +57,9 @@ _HINTS = {
     },
     "ralf memory": {
         **dict.fromkeys(("delete", "forget", "remove", "rm"), "drop ID"),
-        **dict.fromkeys(("get", "list", "ls", "status", "view"), "show"),
         **dict.fromkeys(("restore", "revert", "undo"), "edit --to REVISION"),
         "why": "show ID",
     },
-    "ralf run": dict.fromkeys(("get", "list", "logs", "ls", "status"), "show"),
-    "ralf loop": dict.fromkeys(("list", "logs", "ps", "show"), "status"),
     "ralf decide": {
         **dict.fromkeys(("--rejected", "--alternative", "--not", "--over"), "--instead-of TEXT"),
         **dict.fromkeys(("--rationale", "--reason", "--why"), "--because TEXT"),
@@ -90,7 +87,7 @@ _OF_A_TASK = frozenset(("-p", "--priority", "-t", "--tag", "--after", "--verify"
 
 
 def of_another_tool(words: Sequence[str]) -> str:
-    """What to type for a command line of a task list's own tool, "" for another."""
+    """The command here for a command line of Aqua, "" for any other."""
     name, rest = words[0].casefold(), words[1:]
     if name == "add" and not _OF_A_TASK.isdisjoint(rest):
         return f"ralf task add {shlex.join(rest)}"
@@ -100,7 +97,7 @@ def of_another_tool(words: Sequence[str]) -> str:
 
 
 def meant(error: click.UsageError) -> str:
-    """What to type instead, "" where nothing is near."""
+    """The command to type instead, "" if none is near."""
     path = error.ctx.command_path if error.ctx is not None else ""
     param = error.param.name if isinstance(error, click.BadParameter) and error.param is not None else ""
     if (path, param) == ("ralf task edit", "status"):
