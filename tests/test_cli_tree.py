@@ -47,6 +47,16 @@ def test_the_help_names_sixteen_commands_and_how_to_see_all_of_them(cli: storeki
     assert names <= set(re.findall(r"(?m)^  ([a-z]+) {2,}\S", everything.out))
 
 
+@pytest.mark.parametrize("words", [words for words, _ in walked()], ids=" ".join)
+def test_every_command_has_help_in_lines_of_a_terminal(
+    cli: storekit.Cli, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    ran = cli(*words, "--help")
+    assert (ran.status, ran.err, "Usage: ralf" in ran.out) == (0, "", True)
+    assert max(map(len, ran.out.splitlines())) <= 120
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_page_of_help_that_is_shipped_is_the_one_that_the_commands_make(tmp_path: Path) -> None:
     shipped = storekit.process("--help", cwd=tmp_path)
     assert shipped == storekit.process("--help", cwd=tmp_path, way=storekit.MAKING)
@@ -95,11 +105,7 @@ def test_shared_options_are_taken_before_and_behind_a_command(tmp_path: Path) ->
     made = tmp_path / "made"
     made.mkdir()
     assert storekit.process("decide", "tide", "Count", cwd=made).status == 0
-    for words in (
-        ("--root", made, "list", "--json"),
-        ("list", "--json", "--root", made),
-        ("--json", "list", f"--root={made}"),
-    ):
+    for words in (("--root", made, "list", "--json"), ("--json", "list", f"--root={made}")):
         ran = storekit.process(*words, cwd=tmp_path)
         assert [one["route"] for one in ran.json()] == ["tide"], words
     assert list(tmp_path.iterdir()) == [made]

@@ -109,7 +109,7 @@ def handover(route: str, file: Path | None, is_new: bool) -> None:
     state), "## Why", "## Next" (steps in order), "## Open" (unanswered or unchecked), "## Decided" (a bullet each, with
     "why:" and "not:" on lines below it), "## Avoid" (what failed), "## Facts", and "## Lasting" (for any later task:
     proposed for the memory). Items of Open, Decided, Avoid and Facts stay until someone ends them with
-    "- OPEN-001: why" below "## Ended". ralf marks names that the record does not contain, and lists them.
+    "- OPEN-001: why" below "## Ended". Names that the record does not contain are marked.
 
     A hand-over that you type at a terminal, outside of an agent's shell, is recorded as yours, unless its output goes
     into a pipe or a file. Quote 'EOF' to keep the shell from expanding backticks.
