@@ -31,7 +31,9 @@ _SESSIONS = 5_000  # of Codex, of all projects, searched for this project's newe
 @click.option("--transcript", metavar="PATH", help="The session log, or a run folder. Default: the newest session.")
 @click.option("--summarizer", metavar="NAME", help="extractive, or a model: claude, codex, llm, command.")
 @click.option("--keep", metavar="TEXT", multiple=True, help="A hint about what to keep (repeatable).")
-@click.option("--as", "read_as", type=click.Choice(["text"]), help="Read a document; nothing in it counts as yours.")
+@click.option(
+    "--as", "read_as", type=click.Choice(["text"]), help="Read it as a document; nothing in it becomes a rule."
+)
 @click.option("--again", is_flag=True, help="Also read a session of another route, from its start.")
 @click.option("--restart", is_flag=True, help="Read the transcript from its start, if it was replaced.")
 @click.option("--watch", is_flag=True, help="Follow the transcript, and checkpoint when due.")

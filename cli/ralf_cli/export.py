@@ -27,7 +27,7 @@ _FOR_PAGES = ("jinja2", "markdown_it", "starlette", "uvicorn")
 @click.option("--for", "tool", type=click.Choice(_TOOLS), help="A prompt for this tool, to paste or to pipe.")
 @click.option("--max-tokens", type=click.IntRange(1), metavar="N", help="Limit of the prompt of --for. [4000]")
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write to FILE.")
-@click.option("--memory", metavar="FILE", type=click.Path(path_type=Path), help="Write the memory into CLAUDE.md …")
+@click.option("--memory", metavar="FILE", type=click.Path(path_type=Path), help="Write the memory into FILE.")
 def export(
     route: str | None,
     form: str | None,

@@ -57,7 +57,7 @@ def _change(change: Change | None, what: str) -> list[Step]:
 @click.option("--client", type=click.Choice((*CLIENTS, *_ONE_FILE_EACH)), help="Install its hooks or its sections.")
 @click.option("--shared", is_flag=True, help="Change the repository's shared settings; they call `ralf` from PATH.")
 @click.option("--plugin", metavar="DIR", help="Write a Claude Code plugin into DIR instead of changing settings.")
-@click.option("--summarizer", type=click.Choice(["claude", "codex"]), help="It writes hand-overs (uses your tokens).")
+@click.option("--summarizer", type=click.Choice(["claude", "codex"]), help="Writes hand-overs (uses your tokens).")
 @click.option("--verify-commands", is_flag=True, help="Let `ralf task done` run the `verify:` commands of tasks.")
 @click.option("--share", is_flag=True, help="Share this clone's decisions through git, one small file each.")
 @click.option("--off", is_flag=True, help="Disable the hooks of this project; `ralf init` enables them.")

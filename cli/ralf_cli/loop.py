@@ -77,7 +77,7 @@ def _limit(name: str, default: str, help_: str, metavar: str = "TIME", least: fl
     metavar="N",
     type=click.IntRange(0, 1000),
     default=3,
-    help="Idle rounds before a task fails. [3]",
+    help="Give up after N idle rounds. [3]",
 )
 @_limit("--grace", "5s", "Time to exit before an agent is killed.", least=0.0)
 @click.option("--no-park", "park", flag_value=False, default=True, help="Stop at a usage limit, do not wait.")

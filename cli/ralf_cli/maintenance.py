@@ -37,7 +37,7 @@ def doctor(ctx: click.Context, route: str | None, store: bool, repair: bool) -> 
     journal: unreadable lines are kept beside it in a .damaged file, and the journal records the loss.
 
     \b
-    Exit status: 0, even with warnings · 1 there is a problem · 4 damaged data (left)
+    Exit status: 0, even with warnings · 1 there is a problem · 4 damage remains
     """
     if store or repair or route is not None:
         _check_store(ctx, route, repair=repair)

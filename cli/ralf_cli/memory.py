@@ -42,7 +42,11 @@ memory = LazyGroup(
       ralf memory add preference "indent: tabs"
       ralf memory show trap-3
     """,
-    params=[shared("agent", "--agent", of="ralf memory", metavar="NAME", help="Default: $RALF_MEMORY, else main.")],
+    params=[
+        shared(
+            "agent", "--agent", of="ralf memory", metavar="NAME", help="Whose memory. Default: $RALF_MEMORY, else main."
+        )
+    ],
 )
 
 
@@ -79,7 +83,7 @@ def _tell(item: Item | None, what: str) -> None:
 @command(*_TAKES, is_fenced=False)
 @click.argument("what", required=False, metavar="[KIND|ID]", callback=_as_id)
 @click.option("--all", "all_", is_flag=True, help=f"All items. Default: the {_MOST} most valuable.")
-@click.option("--offers", is_flag=True, help="Only proposed items, which wait for `ralf memory accept ID`.")
+@click.option("--offers", is_flag=True, help="Only offered items, which wait for `ralf memory accept ID`.")
 @click.option("--for", "task", metavar="TEXT|ROUTE", help="The items for a task, as an agent receives them.")
 def show(what: str | None, all_: bool, offers: bool, task: str | None) -> None:
     """Show what the agent has learned, or only items of KIND. With the ID of an item, show its records and its
@@ -111,10 +115,10 @@ def _show_items(kind: str | None, *, all_: bool, offers: bool) -> None:
     if left := len(items) - len(shown):
         say(f"{left:,} more, of less value: ralf memory show --all")
     elif not items:
-        what = "proposed item" if offers else kind or "item"
+        what = "offered item" if offers else kind or "item"
         say(f'no {what} yet; hooks learn from checkpoints, or add an item: ralf memory add fact "TEXT"')
     if found.offers and not offers:
-        say(f"{len(found.offers):,} proposed: ralf memory show --offers; to accept one: ralf memory accept ID")
+        say(f"{len(found.offers):,} offered: ralf memory show --offers; to accept one: ralf memory accept ID")
 
 
 def _show_for(task: str) -> None:
@@ -143,8 +147,8 @@ def _tell_origin(id_: str) -> None:
 @click.argument("text")
 @click.option("--error", help="Of a trap: the output of the command, at most 200 characters.")
 @click.option("--resolution", help="Of a trap: the command or edit that fixed it.")
-@click.option("--purpose", type=click.Choice(("test", "lint", "build", "other")), help="Of a command.")
-@click.option("--type", type=click.Choice(("workflow", "tool_usage")), help="Of a pattern.")
+@click.option("--purpose", type=click.Choice(("test", "lint", "build", "other")), help="The purpose of a command.")
+@click.option("--type", type=click.Choice(("workflow", "tool_usage")), help="The type of a pattern.")
 @click.option("--source", help="Its source.")
 @click.option("--evidence", multiple=True, help="A reference, e.g. 'TASK-001 cp-3' (repeatable).")
 @click.option("--expires", default="", metavar="DATE", help="Agents do not receive it after this date.")
@@ -152,7 +156,7 @@ def add(kind: str, text: str, evidence: tuple[str, ...], expires: str, **fields:
     """Add an item of KIND. TEXT is the command line of a trap or a command, "NAME: TEXT" of a preference or a
     relationship, and the statement of any other kind.
 
-    An item that an agent adds is only proposed until you accept it.
+    An item that an agent adds is only offered until you accept it.
 
     \b
     Examples:
@@ -165,7 +169,7 @@ def add(kind: str, text: str, evidence: tuple[str, ...], expires: str, **fields:
     delta = stated(kind, text, origin=_origin(), evidence=evidence, expires=expires, **more)
     made, item = add_item(*_whose(), delta)
     _with_warnings(made)
-    _tell(item, "proposed" if item.status == "offered" else "added")
+    _tell(item, "offered" if item.status == "offered" else "added")
 
 
 @command(*_TAKES)
@@ -198,6 +202,6 @@ def drop(id_: str, because: str) -> None:
 @command(*_TAKES)
 @click.argument("id_", metavar="ID", callback=_as_id)
 def accept(id_: str) -> None:
-    """Accept the proposed item ID: it counts as yours from now on. Only a person can."""
+    """Accept the offered item ID: it counts as yours from now on. Only a person can."""
     check_person(_whose()[1], f"{id_} was not accepted", f"ralf memory accept {id_}")
     _tell(_recorded(delta("accept", id_)).get(id_), "accepted")

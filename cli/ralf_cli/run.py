@@ -24,7 +24,7 @@ _QUIET = ("completed", "cancelled")  # left out of a list without --all
 run = LazyGroup(
     name="run",
     sections="run:show run:retry run:cancel",
-    help="""List, follow and steer the runs of agents.
+    help="""List, follow and control the runs of agents.
 
     A run is the durable state of an agent that a program of yours keeps with `ralf.agent`: saved states, calls made
     once, decisions, signals and output. These commands show metadata, never the content of states, answers and signals;

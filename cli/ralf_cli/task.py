@@ -33,7 +33,9 @@ task = LazyGroup(
       ralf task claim
       ralf task done "The parser reads both formats"
     """,
-    params=[shared("task", "--task", of="ralf task", metavar="ID", help="Default: RALF_LEASE, else the one you hold.")],
+    params=[
+        shared("task", "--task", of="ralf task", metavar="ID", help="Default: the task of RALF_LEASE, else yours.")
+    ],
 )
 
 
@@ -262,7 +264,7 @@ def _tell(state: TaskState, text: str) -> None:
 
 @command("dry_run")
 @click.option("--every", type=click.IntRange(min=1), metavar="N", help="A checkpoint after every N tasks.")
-@click.option("--budget", type=click.IntRange(1), metavar="TOKENS", help="A checkpoint after tasks of TOKENS.")
+@click.option("--budget", type=click.IntRange(1), metavar="TOKENS", help="A checkpoint per TOKENS of work.")
 @click.option("--draw", is_flag=True, help="Show the current plan; change nothing.")
 @click.option("--anew", is_flag=True, help="Ignore the current plan and its edits.")
 def plan(every: int | None, budget: int | None, draw: bool, anew: bool) -> None:

@@ -28,7 +28,7 @@ from ralf_cli.person import author, check_person
 @with_words("[ROUTE] TEXT")
 @click.option("--because", metavar="WHY", default="", help="The reason.")
 @click.option(
-    "--instead-of", metavar="OPTION", multiple=True, help='A rejected option, as "option: why not". May be repeated.'
+    "--instead-of", metavar="OPTION", multiple=True, help='A rejected option, as "option: why not" (repeatable).'
 )
 @click.option("--supersedes", metavar="ID", help="The decision that this one replaces, e.g. DEC-003.")
 @click.option("--rule", is_flag=True, help="A standing rule: kept verbatim in every brief.")
@@ -108,7 +108,7 @@ def handover(route: str, file: Path | None, is_new: bool) -> None:
     The brief shows the text first, until newer work outdates it. ralf reads these sections: "## Now" (the current
     state), "## Why", "## Next" (steps in order), "## Open" (unanswered or unchecked), "## Decided" (a bullet each, with
     "why:" and "not:" on lines below it), "## Avoid" (what failed), "## Facts", and "## Lasting" (for any later task:
-    proposed for the memory). Items of Open, Decided, Avoid and Facts stay until someone ends them with
+    offered to the memory). Items of Open, Decided, Avoid and Facts stay until someone ends them with
     "- OPEN-001: why" below "## Ended". Names that the record does not contain are marked.
 
     A hand-over that you type at a terminal, outside of an agent's shell, is recorded as yours, unless its output goes
