@@ -7,13 +7,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-_COMMANDS = ("list", "show")
-
 
 def may_be_kept(words: "Sequence[str]") -> bool:
-    """Whether a command line is one whose answer is kept."""
+    """Whether the answer to a command line may be kept: of `list` and `show ROUTE [--max-tokens N]`.
+    With other options it may depend on the clock.
+    """
     rest = words[2:] if words[:1] == ["--root"] else words
-    return bool(rest) and rest[0] in _COMMANDS
+    is_list = list(rest) == ["list"]
+    return is_list or (len(rest) in (2, 4) and rest[0] == "show" and list(rest[2:3]) in ([], ["--max-tokens"]))
 
 
 def give_again(words: "Sequence[str]") -> None:

@@ -114,9 +114,10 @@ def _show_items(kind: str | None, *, all_: bool, offers: bool) -> None:
             click.echo("".join(f"  {line(item)}\n" for item in own))
     if left := len(items) - len(shown):
         say(f"{left:,} more, of less value: ralf memory show --all")
+    elif not items and found.items:
+        say(f"no {'offered item' if offers else kind} yet; all items: ralf memory show")
     elif not items:
-        what = "offered item" if offers else kind or "item"
-        say(f'no {what} yet; hooks learn from checkpoints, or add an item: ralf memory add fact "TEXT"')
+        say('nothing is remembered yet; hooks learn from checkpoints, or add an item: ralf memory add fact "TEXT"')
     if found.offers and not offers:
         say(f"{len(found.offers):,} offered: ralf memory show --offers; to accept one: ralf memory accept ID")
 

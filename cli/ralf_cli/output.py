@@ -87,7 +87,7 @@ def complain(message: str, hint: str = "") -> None:
 def check_shown(damage: str) -> None:
     """Complain and exit with status 4 if the route file could not be written; "": it was."""
     if damage:
-        complain(damage, "the journal has the record; repair the file, or move it away: the next write updates it")
+        complain(damage, "the change is recorded in the journal; repair or move the file: the next write updates it")
         click.get_current_context().exit(4)
 
 

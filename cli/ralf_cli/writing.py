@@ -12,13 +12,11 @@ import click
 import ralf
 from ralf import environment, routing
 from ralf.errors import RalfError
-from ralf.route import corrections, history
+from ralf.route import corrections
 from ralf.route.corrections import pin as pinned
-from ralf.route.handing_over import hand_over
 from ralf.route.load import load_state
 from ralf.text.cleaning import is_valid
 from ralf_cli.command import command, is_json, project, root
-from ralf_cli.history import emit_words
 from ralf_cli.options import called_now, meant, named_or_meant, with_new, with_route, with_words
 from ralf_cli.output import answer, check_shown, complain, echoed, fields_of, given_back, given_text, say, text_of, warn
 from ralf_cli.person import author, check_person
@@ -124,6 +122,8 @@ def handover(route: str, file: Path | None, is_new: bool) -> None:
       EOF
       ralf handover TASK-001 notes.md
     """
+    from ralf.route.handing_over import hand_over
+
     is_piped = sys.stdin is not None and not sys.stdin.isatty()
     text = text_of(file) if file is not None else given_text("-" if is_piped else "")
     with given_back(text):
@@ -143,6 +143,9 @@ def edit(ctx: click.Context, route: str) -> None:
     You can also edit the file directly at any time; the next write merges your changes. Deleting a decision drops it.
     ralf never overwrites an invalid file.
     """
+    from ralf.route import history
+    from ralf_cli.history import emit_words
+
     again = f"ralf edit {route}"
     path = project().route_file(routing.existing(project(), route))
     check_person(route, "no editor was started", f"{again}; or change the file itself: {path}")
