@@ -170,10 +170,10 @@ def _emit(result: Result) -> None:
         click.echo(json.dumps(fields, ensure_ascii=False))
         return
     unfinished, unproven = len(result.unfinished), len(result.unproven)
-    told = f"{result.completed} completed" + (f", {unproven} of them not verified" if unproven else "")
-    told += f", {unfinished} not done" if unfinished else ""
+    summary = f"{result.completed} completed" + (f", {unproven} of them not verified" if unproven else "")
+    summary += f", {unfinished} not done" if unfinished else ""
     with handed_over():
-        click.echo(f"{result.reason}: {told}")
+        click.echo(f"{result.reason}: {summary}")
         for name, found in (("not done", result.unfinished), ("not verified", result.unproven)):
             for one in found[:_MOST_SHOWN]:
                 click.echo(f"  {name}: {one.task} {_short(one.title, 80)}: {_short(one.why, 200)}")

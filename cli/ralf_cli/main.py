@@ -298,7 +298,7 @@ def _is_full(stream: IO[str]) -> bool:
 def _complain(message: str, hint: str) -> None:
     try:
         complain(message, hint)
-    except OSError:  # nobody reads on
+    except OSError:  # the reader has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 

@@ -179,14 +179,14 @@ def forget(ctx: click.Context, route: str | None, id_: str | None, text: str | N
         if not given("yes"):
             looked = _forget(route, id_, text, dry_run=True)
             if not looked.touched:
-                answer(looked, *_told(looked))
+                answer(looked, *_lines(looked))
                 return
-            for line in _told(looked):
+            for line in _lines(looked):
                 say(line)
             what = f"the whole route {looked.route}" if looked.whole else ", ".join(looked.ids) or "this text"
             _confirm(f"Forget {what}", "nothing was forgotten")
     done = _forget(route, id_, text, dry_run=bool(given("dry_run")))
-    answer(done, *_told(done))
+    answer(done, *_lines(done))
     if done.done and done.files and project().git.shares():
         say("shared/ is in git: commit it; the text is still in git's history")
     if done.left:
@@ -216,7 +216,7 @@ def _forget(route: str, id_: str | None, text: str | None, *, dry_run: bool) -> 
     return forget_text(route, id_, text=text, dry_run=dry_run, root=root())
 
 
-def _told(found: Forgotten) -> list[str]:
+def _lines(found: Forgotten) -> list[str]:
     unreached = [] if found.whole else [f"  not searched: {', '.join(NOT_REACHED)}"]
     if not found.touched:
         return [f"{found.route}: nothing to forget: the text was not found", *unreached]

@@ -128,11 +128,11 @@ def progress_of(label: str) -> Iterator[Callable[..., None] | None]:
         return
     with click.progressbar(length=1, label=label, file=sys.stderr) as bar:
 
-        def told(done: int, total: int, name: str = "") -> None:
+        def update(done: int, total: int, name: str = "") -> None:
             bar.length, bar.label = total, name[-40:] or label
             bar.update(done - bar.pos)
 
-        yield told
+        yield update
 
 
 def given_text(text: str) -> str:
@@ -159,8 +159,8 @@ def _decoded(where: object, data: bytes) -> str:
 
 def price(tokens: int, usd: float | None, *, is_estimated: bool = False) -> str:
     """Tokens and, if known, money."""
-    told = f"about {tokens:,} tokens (estimate)" if is_estimated else f"{tokens:,} tokens"
-    return told if usd is None else f"{told}, ${usd:.4f}"
+    text = f"about {tokens:,} tokens (estimate)" if is_estimated else f"{tokens:,} tokens"
+    return text if usd is None else f"{text}, ${usd:.4f}"
 
 
 # ---- texts ----

@@ -18,7 +18,7 @@ from ralf_cli.person import author
 @command()
 @route_argument("name")
 @click.option("--rename", "new", metavar="NEW", help="Rename ROUTE; its old name still finds it.")
-@click.option("--close", is_flag=True, help="Close ROUTE: sessions are no longer told that it is unfinished.")
+@click.option("--close", is_flag=True, help="Close ROUTE: sessions no longer see it as unfinished.")
 @click.option("--because", metavar="WHY", default="", help="With --rename: the reason; recorded.")
 @with_new
 def route(name: str | None, new: str | None, close: bool, because: str, is_new: bool) -> None:

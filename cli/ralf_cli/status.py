@@ -81,8 +81,8 @@ def _lines(
     if task is not None:
         yield "task", named(task)
     kinds = {"ready": "ready", "claimed": "claimed", "blocked": "waiting for others"}
-    told = [f"{tasks.counts[kind]:,} {words}" for kind, words in kinds.items() if tasks and tasks.counts[kind]]
-    counted = [f"{tasks.counts['pending']:,} open ({', '.join(told)})"] if tasks and tasks.counts["pending"] else []
+    parts = [f"{tasks.counts[kind]:,} {words}" for kind, words in kinds.items() if tasks and tasks.counts[kind]]
+    counted = [f"{tasks.counts['pending']:,} open ({', '.join(parts)})"] if tasks and tasks.counts["pending"] else []
     counted += [f"{tasks.counts['failed']:,} failed"] if tasks and tasks.counts["failed"] else []
     if counted:
         yield "tasks", f"{', '.join(counted)}: ralf task list"
@@ -129,10 +129,10 @@ def _lines(
         yield "model", f"{found.model or 'none'}  ({found.model_problem or waiting})"
     for name, spent in (("spent here", found.spend), ("spent in all", found.spend_total)):
         if spent.calls:
-            told = [price(spent.tokens, spent.cost_usd or None)] if spent.tokens or spent.cost_usd else []
-            told += [price(spent.estimated_tokens, None, is_estimated=True)] if spent.estimated_tokens else []
+            parts = [price(spent.tokens, spent.cost_usd or None)] if spent.tokens or spent.cost_usd else []
+            parts += [price(spent.estimated_tokens, None, is_estimated=True)] if spent.estimated_tokens else []
             today = f"; today {spent.day_tokens:,} tokens" if spent is found.spend_total else ""
-            yield name, f"{so_many(spent.calls, 'call')}, {' and '.join(told) or '0 tokens'}{today}"
+            yield name, f"{so_many(spent.calls, 'call')}, {' and '.join(parts) or '0 tokens'}{today}"
 
 
 def _time(when: float) -> str:
