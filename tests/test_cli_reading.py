@@ -73,19 +73,6 @@ def test_a_search_for_newer_words_looks_behind_older_ones(tmp_path: Path, monkey
 # ---- the route that is meant ----
 
 
-def test_every_reading_command_takes_the_current_route_and_says_which(made: Path) -> None:
-    for command in (
-        ["show"],
-        ["log"],
-        ["log", ".."],
-        ["show", "DEC-001"],
-        ["log", "r1..r2"],
-        ["undo", "--dry-run"],
-    ):
-        ran = storekit.process(*command, cwd=made, RALF_TASK_ID="tide")
-        assert (ran.status, "tide" in ran.err) == (0, True), ran
-
-
 def test_the_only_route_is_the_one_that_a_person_means_and_no_agent(made: Path) -> None:
     ran = storekit.process("log", "-n", "1", cwd=made)
     assert (ran.status, "tide" in ran.err) == (0, True)

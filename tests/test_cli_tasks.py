@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import re
 from pathlib import Path
@@ -13,8 +12,7 @@ import pytest
 import kit.command
 import storekit
 from kit.git import commit, repository
-from ralf.tasks import claims, editing, store
-from ralf.tasks.model import TaskState
+from ralf.tasks import editing, store
 from ralf.text.cleaning import outside
 from ralf_cli.tasktext import state_of
 
@@ -190,44 +188,3 @@ def test_a_task_that_git_brought_is_labelled_never_claimed_and_accepted_by_a_per
     assert "Do it." in ran.out
     (found,) = ralf(root, "trust", "TASK-evil", "--json").json()["foreign"]
     assert (found["kind"], found["name"], "Do it." in found["text"]) == ("task", "TASK-evil", True)
-
-
-@pytest.fixture(scope="module")
-def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project with three tasks, one of them held, for what only reads; `made` is a copy of it."""
-    root = tmp_path_factory.mktemp("three")
-    storekit.configure(root, "")
-    for title, fields in (("Build", {"role": "builder"}), ("Paint", {"after": ["Build"]}), ("Held", {"priority": 9})):
-        added(root, title, id=f"TASK-{title.lower()}", **fields)
-    claims.claim("TASK-held", by="a-1", root=root)
-    return root
-
-
-@pytest.fixture
-def made(three: Path, tmp_path: Path) -> Path:
-    return storekit.copied(three, tmp_path / "project")
-
-
-# ---- JSON ----
-
-
-def test_json_of_every_command_has_the_names_of_the_api(made: Path) -> None:
-    names = {field.name for field in dataclasses.fields(TaskState)} | {"state", "lease", "failures"}
-
-    def found(*arguments: object) -> Any:
-        ran = ralf(made, "task", *arguments, "--json", RALF_AGENT="a-1")
-        assert (ran.status, ran.err) == (0, ""), ran
-        return ran.json()
-
-    assert set(found("add", "New")) == names
-    assert set(found("list")[0]) == names
-    assert set(found("show", "Build")) == names
-    assert set(found("progress", "half")) == names
-    assert set(found("done", "It stands")) == names
-    assert set(found("claim")) == names
-    assert set(found("release")) == names
-    assert set(found("edit", "New", "-p", 7)) == names
-    assert set(found("edit", "New", "--into", "Old", "--into", "Newer")[0]) == names
-    found("claim", "TASK-build")
-    assert set(found("fail", "no wood")) == names
-    assert set(found("edit", "TASK-build", "--status", "pending")) == names

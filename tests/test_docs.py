@@ -18,9 +18,9 @@ import storekit
 from ralf import config, model
 from ralf.config import local_config, settings
 from ralf.route.fold import _KINDS
-from ralf_cli.aliases import resolved
 from ralf_cli.command import GLOBAL
 from ralf_cli.main import main
+from ralf_cli.names import resolved
 from ralf_integrations.blackbox5 import dropins
 from test_cli_sessions import Shell, Step, steps_of
 

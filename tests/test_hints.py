@@ -86,7 +86,6 @@ def test_a_hint_names_a_command_by_its_short_name_however_it_was_typed(tmp_path:
     for typed, hint in (
         ("context show none", "ralf list"),
         ("show tid", "ralf show tide"),
-        ("why tide DEC-9", "ralf show tide --section decisions"),
-        ("context drop tide DEC-9", "ralf show tide --section decisions"),
+        ("context undo tide DEC-9", "ralf show tide --section decisions"),
     ):
         assert hint_of(storekit.process(*typed.split(), cwd=tmp_path)) == hint, typed

@@ -153,7 +153,7 @@ def test_a_person_at_a_terminal_allows_a_file_that_they_are_shown(tmp_path: Path
     status, out = storekit.on_a_terminal(tmp_path, "trust", answer="y\n")
     assert status == 0 and "command: [touch, /tmp/owned]" in out
     assert local_config.local_config_of(Project(tmp_path)).summarizer == "command"
-    assert "nothing here came from elsewhere" in trust(tmp_path).out
+    assert "no content from elsewhere" in trust(tmp_path).out
 
 
 def trust(root: Path) -> storekit.Ran:

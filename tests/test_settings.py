@@ -74,7 +74,7 @@ def test_a_configuration_that_came_with_the_repository_is_told_as_such_and_not_a
     assert (project.config_file).read_text() == "inject: off\nroute_by: project\n"
 
 
-_SETS = "import sys; from ralf_cli.start import run; sys.argv[1:1] = ['config', 'set']; run()"
+_SETS = "import sys; from ralf_cli.start import run; sys.argv[1:1] = ['config']; run()"
 
 
 @pytest.mark.ci

@@ -68,7 +68,7 @@ def kept_aside(root: Path) -> bytes:
 def test_a_store_that_nobody_harmed_is_whole(project: Path, cli: Cli) -> None:
     done = cli("doctor", "--store")
     assert (done.status, done.err) == (0, "")
-    assert "all whole" in done.out
+    assert "no damage" in done.out
     assert repair(root=project).done == ()
 
 

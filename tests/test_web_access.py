@@ -275,7 +275,7 @@ def test_the_command_prints_an_address_and_ends_without_a_trace(
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("loaded", ["ralf.api", "ralf_cli.main", "ralf_cli.web", "ralf_integrations.hooks.entry"])
+@pytest.mark.parametrize("loaded", ["ralf.api", "ralf_cli.main", "ralf_cli.export", "ralf_integrations.hooks.entry"])
 def test_nothing_but_the_pages_loads_what_they_are_made_with(loaded: str) -> None:
     code = f"import sys, {loaded}; print(*sorted(sys.modules.keys() & {{'starlette', 'uvicorn', 'jinja2'}}))"
     environment = {**os.environ, "PYTHONPATH": storekit.PACKAGES}

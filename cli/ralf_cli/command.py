@@ -1,4 +1,4 @@
-"""A command, and the options that many share: each stands in the help of its group once, and is typed anywhere."""
+"""Commands with shared options, which the help of a group lists once, and which are accepted anywhere in the line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_HARMLESS = "root"  # before a command that has no use for it
+_HARMLESS = "root"  # accepted before any command
 
 
 def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
@@ -32,7 +32,7 @@ _GROUPS: dict[str, str] = {}  # the groups whose help describes them
 
 
 def shared(name: str, *names: str, of: str = "ralf", **more: Any) -> click.Option:
-    """An option that commands take by its name, whose value `given` tells: as the help of the group `of` describes it.
+    """Declare a shared option: return it for the group `of`, whose help lists it; commands take it by its `name`.
 
     names  as it is typed
     """
@@ -47,44 +47,44 @@ def shared(name: str, *names: str, of: str = "ralf", **more: Any) -> click.Optio
 GLOBAL = (
     shared("root", "--root", metavar="DIR", help="The project directory. Default: nearest enclosing project."),
     shared("json", "--json", is_flag=True, help="Print JSON with the field names of the Python API."),
-    shared("dry_run", "--dry-run", is_flag=True, help="Only show what would be done; change nothing."),
+    shared("dry_run", "--dry-run", is_flag=True, help="Show what would be done; change nothing."),
     shared("yes", "--yes", is_flag=True, help="Skip confirmation (never enables paid features)."),
 )
-"""The options that stand once, in the help of `ralf` itself."""
+"""The options in the help of `ralf` itself."""
 
 
 def given(name: str) -> Any:
-    """The value of a shared option, wherever in the command line it stands; None for none."""
+    """The value of a shared option, from anywhere in the command line; None for none."""
     return click.get_current_context().meta.get(f"{__name__}.{name}")
 
 
 def root() -> str | None:
-    """The project directory that was named, None for none."""
+    """The project directory of --root, None for none."""
     found: str | None = given("root")
     return found
 
 
 def project() -> Project:
-    """The project that is meant."""
+    """The project of this command."""
     from ralf import project as projects
 
     return projects.find(root())
 
 
 def is_json() -> bool:
-    """Whether the answer is wanted as JSON."""
+    """Whether the answer is JSON."""
     return bool(given("json"))
 
 
 def is_read_by_an_agent() -> bool:
-    """Whether what is printed is read in the shell of a client or a loop, and not at a terminal."""
+    """Whether an agent reads the output: the shell of a client or a loop, and no terminal."""
     return environment.is_agent() and not sys.stdout.isatty()
 
 
 @contextmanager
 def handed_over() -> Iterator[None]:
-    """What is printed within goes to stdout in a fence where an agent reads, the part that was printed before an error,
-    too; as it is as JSON, for a person and a script. Within another such block: as that says.
+    """Put the output of a block in a fence if an agent reads it, even if the block raises. JSON, and the output for a
+    person or a script, stays as it is. An outer block does it for inner ones.
     """
     if is_json() or not is_read_by_an_agent() or isinstance(sys.stdout, StringIO):
         yield
@@ -101,7 +101,7 @@ class Command(click.Command):
     """A command that takes shared options.
 
     takes      their names
-    is_fenced  whether all that it prints as text stands in the fence where an agent reads; else it sees to that itself
+    is_fenced  whether all its output is in one fence if an agent reads it; else the command does that itself
     """
 
     def __init__(self, *arguments: Any, takes: tuple[str, ...] = (), is_fenced: bool = True, **more: Any) -> None:
@@ -110,16 +110,16 @@ class Command(click.Command):
         self._is_fenced = is_fenced
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """The arguments that are left; an error names this command, wherever in the line it was found."""
+        """The remaining arguments; an error names this command, wherever it occurred."""
         with augment_usage_errors(ctx):
             return super().parse_args(ctx, args)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Its own parameters, and the shared ones, which its help does not list."""
+        """Its own parameters, and the shared ones, which are hidden in its help."""
         return [*super().get_params(ctx), *(_HIDDEN[name] for name in self.takes)]
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Name the shared options that it takes."""
+        """List the names of the shared options that it takes."""
         with formatter.section("Shared options"):
             for group in dict.fromkeys(_GROUPS[name] for name in self.takes):
                 options = (_HIDDEN[name] for name in self.takes if _GROUPS[name] == group)
@@ -127,7 +127,7 @@ class Command(click.Command):
                 formatter.write_text(f"{', '.join(named)}: see {group} --help")
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run it; UsageError where an option was typed before it that it does not take, as `ralf --dry-run decide`."""
+        """Run it; UsageError for an option before it that it does not take, as in `ralf --dry-run decide`."""
         for name, option in _HIDDEN.items():
             if given(name) and name not in (_HARMLESS, *self.takes):
                 raise click.UsageError(f"No such option {option.opts[-1]!r}.", ctx)
@@ -138,7 +138,7 @@ class Command(click.Command):
 def command(*takes: str, name: str | None = None, **more: Any) -> Callable[[F], Command]:
     """Make a function a command.
 
-    takes  the shared options that it takes, with `root` and `json`; "root" alone: only that
+    takes  its shared options besides `root` and `json`; beginning with "root": exactly these
     """
     all_ = takes if takes[:1] == ("root",) else ("root", "json", *takes)
     return click.command(name, cls=Command, takes=all_, **more)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from ralf import redact
@@ -17,14 +15,14 @@ from ralf_cli.person import check_person
 @command(is_fenced=False)
 @click.argument("key", required=False)
 @click.argument("values", nargs=-1, metavar="[VALUE]...")
-@click.option("--local", is_flag=True, help="Change config.local.yaml, of this machine alone (mode 0600).")
-@click.option("--default", "to_default", is_flag=True, help="Take the line out: back to the default.")
+@click.option("--local", is_flag=True, help="Change config.local.yaml, for this machine only (mode 0600).")
+@click.option("--default", "to_default", is_flag=True, help="Remove the setting.")
 def config(key: str | None, values: tuple[str, ...], local: bool, to_default: bool) -> None:
-    """Show the settings of this project, each with its value, where that comes from (default, config.yaml,
-    config.local.yaml or an environment variable) and what it does; of KEY the value alone; or set KEY to VALUE.
+    """Show the settings of this project: value, source (default, config.yaml, config.local.yaml or an environment
+    variable) and meaning. With KEY, print its value only; with VALUE, set it.
 
-    A change is one line of config.yaml, and the result is checked first. A list takes several VALUEs. What this machine
-    may run, such as a model or a command, is set with --local, by a person. docs/config.md describes each key.
+    A change is validated first, and changes one line of config.yaml. A list takes several VALUEs. Settings of what this
+    machine may run, such as a model or a command, need --local and a person. docs/config.md describes each key.
 
     \b
     Examples:
@@ -40,15 +38,13 @@ def config(key: str | None, values: tuple[str, ...], local: bool, to_default: bo
     elif values or to_default:
         _set(key, values, local=local, to_default=to_default)
     elif local:
-        raise click.UsageError("say what is changed: VALUE or --default")
+        raise click.UsageError("--local requires VALUE or --default")
     else:
         _get(key)
 
 
 def _list() -> None:
-    """Print the settings with the value in force, where it comes from and what it does; of config.local.yaml only what
-    is set.
-    """
+    """Print the effective settings; those of config.local.yaml only if set."""
     here = project()
     found = list_settings(here)
     if is_json():
@@ -59,14 +55,14 @@ def _list() -> None:
     with handed_over():
         rows = [(one.key, _value(one), one.source, one.does) for one in shown]
         table(("KEY", "VALUE", "SOURCE", "WHAT IT DOES"), rows)
-    say(f"in {here.config_file}; what this machine may run: {here.local_config_file}")
+    say(f"in {here.config_file}; for this machine only: {here.local_config_file}")
     for one in shown:
         if one.note:
             say(f"note: {one.key}: {one.note}: ralf init")
 
 
 def _get(key: str) -> None:
-    """Print the value of a setting that is in force, alone, for scripts."""
+    """Print the effective value of a setting, unfenced for scripts."""
     found = settings.get_setting(project(), key)
     answer(found, _value(found))
     if found.note:
@@ -75,12 +71,11 @@ def _get(key: str) -> None:
 
 def _set(key: str, values: tuple[str, ...], *, local: bool, to_default: bool) -> None:
     if to_default and values:
-        raise click.UsageError("VALUE or --default: which of them?")
+        raise click.UsageError("VALUE and --default exclude each other")
     here = project()
     where = here.local_config_file if local else here.config_file
     if local:
-        what = "it says what this machine may run: nothing was changed"
-        check_person(where, what, f"ralf config --local {key} VALUE")
+        check_person(where, "nothing was changed", f"ralf config --local {key} VALUE")
     if key == "redact_patterns" and not to_default:
         redact.compiled(where, values)  # one that cannot run would stop every write
     changed = settings.change_setting(here, key, None if to_default else values, local=local)
@@ -90,14 +85,9 @@ def _set(key: str, values: tuple[str, ...], *, local: bool, to_default: bool) ->
 
 
 def _value(setting: Setting) -> str:
+    value = setting.value
     if setting.key in SECRET:
         return "-" if setting.source == DEFAULT else "(set, not shown)"
-    return _text(setting.value)
-
-
-def _text(value: Any) -> str:
     if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, tuple | list):
-        return ", ".join(map(str, value)) or "-"
-    return str(value) or "-"
+        return str(value).lower()
+    return (", ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)) or "-"

@@ -1,24 +1,23 @@
-"""`ralf export`: a route as one file for a pull request, or as a prompt for another tool."""
+"""`ralf export` and `ralf web`: a route as a file or a prompt, and the project in a browser."""
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
 
 import ralf
 from ralf import environment
-from ralf.brief import exporting
 from ralf.errors import RalfError
-from ralf.memory.exporting import export as export_to
-from ralf.memory.model import check_agent
-from ralf.storage import durable
 from ralf_cli.command import command, handed_over, project, root
 from ralf_cli.options import named_or_meant, route_argument
-from ralf_cli.output import say, warn
-from ralf_cli.tables import so_many
+from ralf_cli.output import say, so_many, warn
+from ralf_cli.person import is_person
 
 _TOOLS = ("claude", "codex", "gemini", "opencode")
+
+_FOR_PAGES = ("jinja2", "markdown_it", "starlette", "uvicorn")
 
 
 @command("root", is_fenced=False)
@@ -26,9 +25,9 @@ _TOOLS = ("claude", "codex", "gemini", "opencode")
 @click.option("--html", "form", flag_value="html", help="One self-contained HTML file. Requires the extra `web`.")
 @click.option("--md", "form", flag_value="md", help="Markdown for a pull request.")
 @click.option("--for", "tool", type=click.Choice(_TOOLS), help="A prompt for this tool, to paste or to pipe.")
-@click.option("--max-tokens", type=click.IntRange(1), metavar="N", help="Limit of the notes with --for. [4000]")
+@click.option("--max-tokens", type=click.IntRange(1), metavar="N", help="Limit of the prompt of --for. [4000]")
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write to FILE.")
-@click.option("--memory", metavar="FILE", type=click.Path(path_type=Path), help="Write the memory into CLAUDE.md …")
+@click.option("--memory", metavar="FILE", type=click.Path(path_type=Path), help="Write the memory into FILE.")
 def export(
     route: str | None,
     form: str | None,
@@ -37,11 +36,11 @@ def export(
     output: Path | None,
     memory: Path | None,
 ) -> None:
-    """Export ROUTE: as one file for a pull request (--html, --md), or as a prompt for an agent of another tool (--for).
-    With --memory: the most valuable items of the memory, as many as the file's client loads; the rest of the file stays
-    as it is, and a second time the section is made anew.
+    """Export ROUTE as one file for a pull request (--html, --md), or as a prompt for another tool's agent (--for).
+    With --memory, write the most valuable items of the memory into a section of FILE, as many as its client loads.
+    ralf replaces only that section of FILE.
 
-    Nothing foreign is exported.
+    Content from other machines is not exported until you accept it (`ralf trust`).
 
     \b
     Examples:
@@ -52,18 +51,19 @@ def export(
     """
     if memory is not None:
         if route is not None or form or tool:
-            raise click.UsageError("--memory stands alone")
+            raise click.UsageError("--memory takes no ROUTE and no form")
         _export_memory(memory)
         return
     route = named_or_meant(route)
     if (form is None) == (tool is None):
         raise click.UsageError("name one form: --html, --md or --for TOOL")
     if max_tokens is not None and tool is None:
-        raise click.UsageError("--max-tokens limits the prompt of --for")
+        raise click.UsageError("--max-tokens requires --for")
     if form == "html":
-        from ralf_cli.web import check_extra
+        _check_extra("ralf export --html")
+    from ralf.brief import exporting
+    from ralf.storage import durable
 
-        check_extra("ralf export --html")
     context = ralf.get_context(route, root=root())
     warn(context.warnings)
     if tool is not None:
@@ -80,14 +80,43 @@ def export(
         return
     try:
         durable.write(output, content, mode=0o644)
-    except OSError as error:  # it names the file that was to be put into its place
+    except OSError as error:  # it names a temporary file
         what = error.strerror or str(error)
-        raise RalfError(output, what, "name a file in a folder that is there and has room: -o FILE") from None
+        raise RalfError(output, what, "name a file in an existing folder with free space: -o FILE") from None
     say(f"{output}: {so_many(len(content), 'byte')}")
 
 
 def _export_memory(file: Path) -> None:
+    from ralf.memory.exporting import export as export_to
+    from ralf.memory.model import check_agent
+
     done = export_to(project(), check_agent(environment.memory_name()), file.absolute())
     left = f", {done.left_out:,} left out" if done.left_out else ""
     with handed_over():
         click.echo(f"{file}: {done.items:,} items{left}" + ("" if done.is_changed else "; unchanged"))
+
+
+@command("root", is_fenced=False)
+@click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Default: a free one.")
+def web(port: int) -> None:
+    """Show this project's sessions, routes, tasks, memory and runs in a browser, and what waits for you, until Ctrl-C.
+
+    Prints an address that admits one browser, once, and listens on 127.0.0.1 only. In the pages you can record and drop
+    decisions, accept, drop and add items of the memory, and send notices, all as yourself. Agents never wait for the
+    pages. Requires the extra `web`.
+    """
+    _check_extra("ralf web")
+    from ralf_integrations.web import server
+
+    def ready(address: str) -> None:
+        click.echo(address)
+        say("open it in a browser on this machine; it works once. Ctrl-C ends the server")
+
+    server.serve(root(), port=port, ready=ready, is_persons=is_person())
+
+
+def _check_extra(command: str) -> None:
+    """RalfError unless the libraries of the pages are installed."""
+    if missing := [name for name in _FOR_PAGES if find_spec(name) is None]:
+        what = f"the extra `web` is not installed here: {', '.join(missing)}"
+        raise RalfError(command, what, "in a clone of ralf: pip install '.[web]', or: pipx install --force '.[web]'")

@@ -1,16 +1,20 @@
-"""`ralf log`: what happened to a route."""
+"""`ralf log` and `ralf undo`: the records of a route, and how to take them back."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import click
 
+from ralf.route import corrections, taking_back
 from ralf.route.comparing import Told
 from ralf.route.history import diff as difference_of, log as events_of
-from ralf_cli.command import command, is_json, root
+from ralf.text.cleaning import one_line
+from ralf_cli.command import command, given, is_json, root
 from ralf_cli.options import Misused, route_and_label, with_since, with_words
-from ralf_cli.output import emit_json, say, table
+from ralf_cli.output import answer, check_shown, echoed, emit_json, say, table, warn
+from ralf_cli.person import author, check_person, is_person
 
 
 @command()
@@ -19,10 +23,10 @@ from ralf_cli.output import emit_json, say, table
 @with_since
 def log(words: tuple[str, ...], limit: int | None, since: str | None) -> None:
     """List the history of ROUTE, newest first: checkpoints, decisions, edits, reverts and all other records. With a
-    span A..B: what changed from A to B.
+    span A..B, show what changed from A to B.
 
     The first column is the revision; `ralf undo` takes it as `r12`. A and B are checkpoints (cp-003, 3), revisions
-    (r12) or now; without A the checkpoint before the newest, without B now.
+    (r12) or now. The default of A is the checkpoint before the newest, that of B is now.
 
     \b
     Examples:
@@ -34,7 +38,7 @@ def log(words: tuple[str, ...], limit: int | None, since: str | None) -> None:
     """
     route, span = route_and_label(words, spans=True)
     if span:
-        _tell_difference(route, span)
+        _print_difference(route, span)
         return
     events = events_of(route, limit=limit, since=since, root=root())
     if is_json():
@@ -43,18 +47,17 @@ def log(words: tuple[str, ...], limit: int | None, since: str | None) -> None:
         rows = [(f"r{e.revision}" if e.revision else "-", e.time, e.kind, e.id, _who(e.who), e.text) for e in events]
         table(("REVISION", "TIME", "KIND", "ID", "WHO", "WHAT"), [[cell or "-" for cell in row] for row in rows])
     else:
-        say(f"{route}: nothing since {since}" if since else f"{route}: has no record yet; its file has no journal")
+        say(f"{route}: no record since {since}" if since else f"{route}: no record yet; its file has no journal")
 
 
 def _who(who: str) -> str:
-    """Who wrote a record, in the word that the brief has for an edit of the file."""
-    return "by hand" if who == "human-edit" else who
+    return "by hand" if who == "human-edit" else who  # as in the brief
 
 
-def _tell_difference(route: str, span: str) -> None:
+def _print_difference(route: str, span: str) -> None:
     a, dots, b = span.partition("..")
     if not dots:
-        raise Misused(f"{a!r} is no span such as cp-2..cp-5", f"ralf log {route} {a}..")
+        raise Misused(f"{a!r} is not a span such as cp-2..cp-5", f"ralf log {route} {a}..")
     found = difference_of(route, a or None, b or None, root=root())
     if is_json():
         emit_json(found)
@@ -69,9 +72,74 @@ def _tell_difference(route: str, span: str) -> None:
 def emit_words(words: Iterable[Told]) -> None:
     """Print what changed, under a heading for each subject."""
     heading = ""
-    for told in words:
-        if told.subject != heading:
-            heading = told.subject
+    for change in words:
+        if change.subject != heading:
+            heading = change.subject
             click.secho(heading.capitalize(), bold=True)
-        name = f" {told.id}" if told.subject in ("decisions", "checkpoints") else ""
-        click.echo(f"  {told.what}{name}: {told.text}")
+        name = f" {change.id}" if change.subject in ("decisions", "checkpoints") else ""
+        click.echo(f"  {change.what}{name}: {change.text}")
+
+
+@command("dry_run")
+@with_words("[ROUTE] [rN|ID]")
+@click.option("--to", metavar="CP|rN", help="Restore the content right after a checkpoint or revision.")
+@click.option("--because", metavar="WHY", default="", help="The reason; recorded.")
+def undo(words: tuple[str, ...], to: str | None, because: str) -> None:
+    """Take back the last write that your ralf made to ROUTE: a decision, a drop, an edit or a hand-over. With rN, take
+    back the write of that revision, as `ralf log` shows it. With the ID of a decision, drop it for good: it is never
+    recorded again. With --to, take back everything since then, whoever wrote it.
+
+    The undo is itself a record, and later records stay. Repeat it to go further back. Only a person can take back what
+    an agent did not write, or use --to.
+
+    \b
+    Examples:
+      ralf undo
+      ralf undo TASK-001 r12 --dry-run
+      ralf undo TASK-001 DEC-003 --because "measured: too slow"
+      ralf undo TASK-001 --to cp-002 --because "cp-003 recorded a web page"
+    """
+    route, label = route_and_label(words)
+    dry_run = bool(given("dry_run"))
+    if to is not None and label:
+        raise click.UsageError(f"{label} and --to exclude each other")
+    if to is not None:
+        if not dry_run:
+            check_person(route, "nothing was reverted", f"ralf undo {route} --to {to}")
+        done = taking_back.revert(route, to, because=because, dry_run=dry_run, root=root())
+        did, would, again = "reverted to", "would be as after", f"--to r{done.revision - 1}"
+    elif re.fullmatch(r"(?i)cp-?[0-9]{1,9}|now", label):
+        raise Misused(f"{label} is a checkpoint: use --to", f"ralf undo {route} --to {label}")
+    elif label and not re.fullmatch(r"[rR][0-9]{1,9}", label):
+        _drop(route, label, because, dry_run=dry_run)
+        return
+    else:
+        who = None if dry_run or is_person() else "agent"
+        revision = int(label[1:]) if label else None
+        done = taking_back.undo(route, revision, who=who, because=because, dry_run=dry_run, root=root())
+        did, would, again = "took back", "would take back", f"r{done.revision}"
+    warn(done.warnings)
+    if is_json():
+        emit_json(done)
+    elif to is not None and not done.difference.changes:
+        click.echo(f"{done.route}: is as after {done.what} already")
+    else:
+        emit_words(done.difference.words)
+        if done.revision:
+            click.echo(f"{done.route}: {did} {done.what}")
+            say(f"to restore it: ralf undo {done.route} {again}")
+        else:
+            click.echo(f"{done.route}: {would} {done.what}; nothing was changed")
+    check_shown(done.damage)
+
+
+def _drop(route: str, id_: str, because: str, *, dry_run: bool) -> None:
+    """Drop a decision for good: only `ralf decide` with its words records it again."""
+    if dry_run:
+        raise Misused("--dry-run is for a revision or --to", f"ralf show {route} {id_}")
+    done = corrections.drop(route, id_, because=because, origin=author(), root=root())
+    said = "dropped" if done.changed else "was dropped before"
+    answer(
+        {"route": done.route, "changed": done.changed, "decision": done.decision},
+        f"{done.route}: {done.decision.id} {said}: {echoed(one_line(done.decision.decision))}",
+    )

@@ -1,4 +1,4 @@
-"""`ralf import`: take over what other tools and clients have kept of this project."""
+"""`ralf import`: import the history that other tools and clients have of this project."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from ralf_migrations import importing
 @with_since
 @click.pass_context
 def import_(ctx: click.Context, words: tuple[str, ...], since: str | None) -> None:
-    """Import what other tools and clients have kept: everything in the project, only WHAT, or what is in PATH. --since
-    is about client sessions: those that were written to since then.
+    """Import history and tasks of other tools and clients: all that ralf finds in the project, only WHAT, or PATH. For
+    client sessions, --since selects those written to since then.
 
     \b
     run-folders, decisions-md, decision-registry, timeline-memory, ralf-context: the RALF loop's history
     tasks: lists of Aqua, beads, Claude Code (name the folder), Task Master, prd.json, ralph-orchestrator
     claude-code, codex, gemini, opencode: existing sessions of this project
 
-    History goes to the route of its task, else of its agent. Sources are only read, and imports are idempotent.
+    History goes to the route of its task, else of its agent. Sources stay unchanged, and repeated imports add only new
+    content.
 
     \b
     Examples:

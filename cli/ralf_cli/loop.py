@@ -1,4 +1,4 @@
-"""`ralf loop`: fresh agents on the tasks of a plan; its status, and how to stop and watch it."""
+"""`ralf loop`: run fresh agents on the tasks; show, stop and feed the loop."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from ralf_integrations.loop.work import Work
 from ralf_integrations.orchestrator import MOST_BYTES, hand_over
 
 _MOST_TASKS = 10_000  # in a dry run
-_MOST_SHOWN = 40  # tasks that are listed at the end
+_MOST_SHOWN = 40  # tasks in the final list
 _PATIENCE = 30.0  # seconds that `stop` waits for agents to end
 
 
@@ -48,8 +48,16 @@ class _Loop(LazyGroup, Command):
         return super().parse_args(ctx, args)
 
 
-def _cap(name: str, default: str, help_: str, metavar: str = "TIME") -> Callable[[F], F]:
-    return click.option(name, metavar=metavar, default=default, help=f"{help_} [{default}]")
+def _limit(name: str, default: str, help_: str, metavar: str = "TIME", least: float = 0.001) -> Callable[[F], F]:
+    """Add an option whose value is a time, or an amount where `metavar` says so; the command gets None for `none`."""
+
+    def parsed(ctx: click.Context, param: click.Parameter, value: str) -> float | None:
+        if metavar == "TIME":
+            return seconds_of(value, name, least=least)
+        found = amount_of(value, name)
+        return int(found) if found is not None and metavar == "N" else found
+
+    return click.option(name, metavar=metavar, default=default, help=f"{help_} [{default}]", callback=parsed)
 
 
 @click.group(
@@ -63,42 +71,49 @@ def _cap(name: str, default: str, help_: str, metavar: str = "TIME") -> Callable
     "agents",
     metavar="[ROLE=][CLIENT:]CMD",
     multiple=True,
-    help="The command of an agent: claude, codex or any other. With ROLE only for tasks of that role.",
+    help="The command of an agent: claude, codex or any other. With ROLE: only for tasks of that role.",
 )
 @click.option("--workers", metavar="N", type=click.IntRange(1, 256), default=1, help="Agents at the same time. [1]")
-@_cap("--max-starts", "200", "Cap on agents started, or none.", "N")
-@_cap("--max-tokens", "50M", "Cap on tokens, or none.", "N")
-@_cap("--max-usd", "100", "Cap on money, or none.", "USD")
-@_cap("--max-time", "1d", "Cap on time, or none.")
-@_cap("--timeout", "2h", "Time limit of one agent, or none.")
+@_limit("--max-starts", "200", "Cap on agents started, or none.", "N")
+@_limit("--max-tokens", "50M", "Cap on tokens, or none.", "N")
+@_limit("--max-usd", "100", "Cap on money, or none.", "USD")
+@_limit("--max-time", "1d", "Cap on time, or none.")
+@_limit("--timeout", "2h", "Time limit of one agent, or none.")
 @click.option("--retries", metavar="N", type=click.IntRange(0, 100), default=3, help="Retries of a failed task. [3]")
-@_cap("--backoff", "1s", "Wait before the first retry.")
-@click.option("--stall", metavar="N", type=click.IntRange(0, 1000), default=3, help="Rounds without a change. [3]")
-@_cap("--grace", "5s", "Time to exit before an agent is killed.")
-@click.option("--no-park", is_flag=True, help="Stop at a usage limit instead of waiting for its end.")
-@click.option("--end-orphans", is_flag=True, help="End the agents of a killed loop instead of waiting for them.")
+@_limit("--backoff", "1s", "Wait before the first retry.", least=0.0)
+@click.option(
+    "--stall",
+    metavar="N",
+    type=click.IntRange(0, 1000),
+    default=3,
+    help="Give up after N idle rounds. [3]",
+)
+@_limit("--grace", "5s", "Time to exit before an agent is killed.", least=0.0)
+@click.option("--no-park", "park", flag_value=False, default=True, help="Stop at a usage limit, do not wait.")
+@click.option(
+    "--end-orphans",
+    "adopt",
+    flag_value=False,
+    default=True,
+    help="End a killed loop's agents.",
+)
 @click.option("--worktrees", metavar="DIR", type=click.Path(path_type=Path), help="A git worktree in DIR per worker.")
 @click.pass_context
 def loop(
     ctx: click.Context,
     /,
     agents: tuple[str, ...],
-    max_starts: str,
-    max_tokens: str,
-    max_usd: str,
-    max_time: str,
-    timeout: str,
-    backoff: str,
-    grace: str,
-    no_park: bool,
-    end_orphans: bool,
+    max_starts: int | None,
+    max_tokens: int | None,
+    max_usd: float | None,
+    max_time: float | None,
     **more: Any,
 ) -> None:
     """Run fresh agents on the ready tasks until none is left or a limit is reached.
 
-    Each agent gets one task and what it needs to know, on standard input or in place of {prompt}. It reports with
-    `ralf task done` or `ralf task fail`. An agent that crashes, hangs or exits without a report is replaced by a fresh
-    one. Permissions are the client's own: pass its flags yourself, as in the second example.
+    Each agent receives one task with its context, on standard input or in place of {prompt}. It reports with
+    `ralf task done` or `ralf task fail`. A fresh agent replaces one that crashes, hangs or exits without a report.
+    Permissions are the client's own: pass its flags yourself, as in the second example.
 
     \b
     Examples:
@@ -108,29 +123,15 @@ def loop(
       ralf loop --agent "sh -c 'my-agent < /dev/stdin'" --timeout 30m
 
     \b
-    Exit status: 0 every task is completed, and verified where it can be · 1 some are not (they are listed), or stopped
+    Exit status: 0 all tasks are completed, and verified if they can be · 1 some are not (they are listed), or stopped
     · 5 another loop runs here · 130 stopped from the keyboard
     """
     if ctx.invoked_subcommand is not None:
         return
     if not agents:
-        raise UsageError("--agent", "which command works on the tasks?", "ralf loop --agent claude --dry-run")
-    starts, tokens = amount_of(max_starts, "--max-starts"), amount_of(max_tokens, "--max-tokens")
-    options = Options(
-        agents=tuple(launch.parse_all(agents)),
-        caps=Caps(
-            None if starts is None else int(starts),
-            None if tokens is None else int(tokens),
-            amount_of(max_usd, "--max-usd"),
-            seconds_of(max_time, "--max-time"),
-        ),
-        timeout=seconds_of(timeout, "--timeout"),
-        grace=seconds_of(grace, "--grace", least=0.0) or 0.0,
-        backoff=seconds_of(backoff, "--backoff", least=0.0) or 0.0,
-        park=not no_park,
-        adopt=not end_orphans,
-        **more,
-    )
+        raise UsageError("--agent", "names no command to run on the tasks", "ralf loop --agent claude --dry-run")
+    limits = Caps(max_starts, max_tokens, max_usd, max_time)
+    options = Options(tuple(launch.parse_all(agents)), caps=limits, **more)
     if given("dry_run"):
         _dry_run(options)
         return
@@ -153,9 +154,9 @@ def _dry_run(options: Options) -> None:
 
 
 def _tell(event: Event) -> None:
-    """Print it as a line: in a pipe without others' words, which an agent may read."""
-    told = event.whole if sys.stdout.isatty() else event.line
-    sys.stdout.write(f"{json.dumps(fields_of(event), ensure_ascii=False) if is_json() else told}\n")
+    """Print an event as a line: in a pipe, which an agent may read, without foreign text."""
+    text = event.whole if sys.stdout.isatty() else event.line
+    sys.stdout.write(f"{json.dumps(fields_of(event), ensure_ascii=False) if is_json() else text}\n")
     sys.stdout.flush()
 
 
@@ -165,7 +166,7 @@ def _run(options: Options) -> int:
         _emit(result)
         if options.worktrees is not None and result.spent.starts and not is_json():
             folder = os.path.abspath(options.worktrees)  # noqa: PTH100  # links are not followed
-            say(f"note: the agents' work is in the worktrees of {folder}, on branches ralf/w1, …; ralf merges none")
+            say(f"note: the agents' work is in the worktrees in {folder}, on ralf/w1, …; ralf does not merge them")
     return 130 if "SIGINT" in result.reason else result.status
 
 
@@ -175,10 +176,10 @@ def _emit(result: Result) -> None:
         click.echo(json.dumps(fields, ensure_ascii=False))
         return
     unfinished, unproven = len(result.unfinished), len(result.unproven)
-    told = f"{result.completed} completed" + (f", {unproven} of them not verified" if unproven else "")
-    told += f", {unfinished} not done" if unfinished else ""
+    summary = f"{result.completed} completed" + (f", {unproven} of them not verified" if unproven else "")
+    summary += f", {unfinished} not done" if unfinished else ""
     with handed_over():
-        click.echo(f"{result.reason}: {told}")
+        click.echo(f"{result.reason}: {summary}")
         for name, found in (("not done", result.unfinished), ("not verified", result.unproven)):
             for one in found[:_MOST_SHOWN]:
                 click.echo(f"  {name}: {one.task} {_short(one.title, 80)}: {_short(one.why, 200)}")
@@ -196,13 +197,13 @@ def _short(text: str, most: int) -> str:
 # ---- a loop that runs elsewhere ----
 
 
-@command(is_fenced=False)
+@command()
 @click.pass_context
 def status(ctx: click.Context) -> None:
-    """Show the loop that runs in this project, or the one that ran last: its agents and what it has used.
+    """Show the loop that runs in this project, or the last one: its agents and what it has used.
 
     \b
-    Exit status: 0 it runs, or ended with 0 · 1 it ended with another status, or was killed · 3 none has run here
+    Exit status: 0 it runs, or ended with 0 · 1 it ended with another status, or was killed · 3 no loop has run here
     """
     found = states.load(project())
     if not found.process:
@@ -211,8 +212,7 @@ def status(ctx: click.Context) -> None:
     if is_json():
         emit_json(fields_of(found, state=how))
     else:
-        with handed_over():
-            _show(found, how)
+        _show(found, how)
     if how != "running":
         ctx.exit(1 if how == "killed" or found.status else 0)
 
@@ -232,7 +232,7 @@ def _show(found: LoopState, how: str) -> None:
         lasts = duration_text(max(0, round(time.time() - one.began)))
         click.echo(f"{one.worker} {one.task} {one.label} (process {one.process}) for {lasts}: {_short(one.title, 60)}")
     if how == "killed":
-        click.echo("its agents are adopted by the next loop: ralf loop --agent CMD")
+        click.echo("the next loop adopts its agents: ralf loop --agent CMD")
     click.echo(f"log: {found.log}")
 
 
@@ -241,10 +241,10 @@ def _at(seconds: float) -> str:
 
 
 @command("root")
-@click.option("--after-agents", is_flag=True, help="Start nothing new, and let the running agents finish.")
+@click.option("--after-agents", is_flag=True, help="Start no new agent, and let the running ones finish.")
 @click.pass_context
 def stop(ctx: click.Context, after_agents: bool) -> None:
-    """Stop the loop that runs in this project: it ends its agents, returns their tasks and exits."""
+    """Stop the loop that runs in this project. It ends its agents, releases their tasks and exits."""
     found = _running()
     sent = processes.send(found.process, found.born, signal.SIGUSR1 if after_agents else signal.SIGTERM)
     if after_agents and sent:
@@ -269,13 +269,14 @@ def _running() -> LoopState:
 @command(is_fenced=False)
 @click.argument("route")
 def handover(route: str) -> None:
-    """Store an orchestrator's state in ROUTE: JSON on standard input, JSON on standard output.
+    """Store an orchestrator's state in ROUTE: reads JSON from standard input, writes JSON to standard output.
 
     Reads {"assignments": {NAME: TASK}, "queue": [TASK], "decisions": [TEXT or {"decision", "rationale"}], "channels":
-    {NAME: HEALTH}, "goal": TEXT, "tokens": N, "window": N}, all optional: what is left out stays as it was. What is new
-    is stored at once; a fresh orchestrator reads it with `ralf show ROUTE --brief`. Prints {"recorded",
-    "checkpoint_id", "tokens", "window", "percent", "ends"}: how full the window of its own session is, and whether a
-    fresh orchestrator should go on. Without tokens and window the session's log tells that.
+    {NAME: HEALTH}, "goal": TEXT, "tokens": N, "window": N}. All keys are optional; a missing key leaves its value
+    unchanged. New content is stored at once; a fresh orchestrator reads it with `ralf show ROUTE --brief`.
+
+    Writes {"recorded", "checkpoint_id", "tokens", "window", "percent", "ends"}: how full the orchestrator's own window
+    is, and whether it should be replaced by a fresh one. Without "tokens" and "window", ralf reads the session's log.
 
     \b
     Examples:

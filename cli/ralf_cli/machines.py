@@ -1,4 +1,4 @@
-"""What programs call: `ralf hook`, `ralf mcp`, `ralf completion`, `ralf schema`."""
+"""Commands for programs: `ralf hook`, `ralf mcp`, `ralf completion`, `ralf schema`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _CLIENTS = ("claude-code", "codex", "gemini", "opencode")
 @click.argument("event")
 @click.option("--client", type=click.Choice(_CLIENTS), default="claude-code", help="The calling client. [claude-code]")
 def hook(event: str, client: str) -> None:
-    """Handle a client hook: reads the client's JSON from standard input, writes JSON or nothing to standard output.
+    """Handle a client hook: read the client's JSON from standard input, write JSON or nothing to standard output.
 
-    EVENT is the client's name for the event. No-op in projects without `ralf init` or after `ralf init --off`. Errors
-    never reach the client: they are logged to hooks.log in the store's cache, and each is shown once.
+    EVENT is the client's name for the event. Does nothing in projects without `ralf init` or after `ralf init --off`.
+    Errors never reach the client: they are logged to hooks.log in the store's cache, and each is shown once.
 
     \b
     Exit status: 0 always, except 1 for an unknown client or a missing event (2 would block the client)
@@ -34,7 +34,7 @@ def hook(event: str, client: str) -> None:
             from ralf_integrations.hooks import entry
 
             entry.run(client, event, data, instant.say)
-    except (instant.Late, OSError):  # nobody listens any more
+    except (instant.Late, OSError):  # the client has gone
         pass
 
 
@@ -60,8 +60,8 @@ def mcp() -> None:
         )
     if root() is None:
         caller.go_to_project()
-    project.find(root())  # what is wrong with it is said before the client waits for an answer
-    from ralf_integrations.mcp import server  # as late as can be: it takes a second
+    project.find(root())  # report a wrong project before the client waits
+    from ralf_integrations.mcp import server  # it takes a second to load
 
     server.run(root())
 
@@ -69,9 +69,9 @@ def mcp() -> None:
 @command("root", is_fenced=False)
 @click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
 def completion(shell: str) -> None:
-    """Print the script that makes SHELL complete commands, options and routes.
+    """Print the script that completes commands, options and routes in SHELL.
 
-    Write into ~/.bashrc: eval "$(ralf completion bash)"; into ~/.zshrc: eval "$(ralf completion zsh)"; into
+    Add to ~/.bashrc: eval "$(ralf completion bash)"; to ~/.zshrc: eval "$(ralf completion zsh)"; to
     ~/.config/fish/config.fish: ralf completion fish | source.
     """
     from click.shell_completion import get_completion_class
@@ -84,7 +84,7 @@ def completion(shell: str) -> None:
 @command("root", is_fenced=False)
 @click.argument("file", type=click.Choice(("config", "config.local")))
 def schema(file: str) -> None:
-    """Print the JSON schema of FILE, config.yaml or config.local.yaml, by which an editor completes keys."""
+    """Print the JSON schema of config.yaml or config.local.yaml, with which an editor completes keys."""
     from ralf.config import settings
     from ralf_cli.output import emit_json
 

@@ -1,4 +1,4 @@
-"""The entry point: the tree of commands, loaded when named, and the one switch from error to exit status."""
+"""The tree of commands, loaded when named, and the exit status of each error."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from click.shell_completion import CompletionItem
 from ralf import __version__, environment, extensions, project
 from ralf.errors import RalfError
 from ralf_cli import answers
-from ralf_cli.aliases import resolved
-from ralf_cli.command import GLOBAL
-from ralf_cli.mistakes import meant, of_another_tool
+from ralf_cli.command import GLOBAL, handed_over
+from ralf_cli.names import meant, of_another_tool, resolved
 from ralf_cli.output import complain, say, typed
 from ralf_integrations.hooks import instant
 
@@ -27,11 +26,11 @@ _OF_A_FULL_ONE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class LazyGroup(click.Group):
-    """A group that imports a command's module when the command is named. Typed alone it is its help, or `alone`.
+    """A group that imports a command's module when the command is named.
 
-    sections  headings in its help, with commands as `module:attribute`, typed as its attribute is called, and what help
-              says of them; or only the former, with blanks between them: then their own help says it
-    alone     the command that it is when it is typed alone
+    sections  by heading of the help, the commands as `module:attribute` with their help, "" for their own; or only the
+              commands, separated by blanks. A command is typed as its attribute is called
+    alone     the command that the group runs without a subcommand; "": it prints its help
     """
 
     def __init__(
@@ -46,13 +45,13 @@ class LazyGroup(click.Group):
         }
         places = [place for commands in sections.values() for place in commands]
         self.lazy = {place.partition(":")[2].strip("_"): f"ralf_cli.{place}" for place in places}
-        self.commands = dict.fromkeys(self.lazy, click.Command(None))  # what click names for a wrong one
+        self.commands = dict.fromkeys(self.lazy, click.Command(None))  # click suggests these for a wrong name
         self._alone = alone
         if self.callback is None:
             self.callback = self._run_alone
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """An option that is not the group's is one of the command that it is alone."""
+        """An option that the group does not have belongs to the command that it runs alone."""
         own = {name for param in self.get_params(ctx) for name in param.opts}
         is_of_command = self._alone and args and args[0].startswith("-") and args[0].partition("=")[0] not in own
         return super().parse_args(ctx, [self._alone, *args] if is_of_command else args)
@@ -64,11 +63,11 @@ class LazyGroup(click.Group):
             click.echo(ctx.get_help()) if command is None else ctx.invoke(command)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of all commands, in the order in which they were given."""
+        """The names of all commands, in the order of the help."""
         return list(self.lazy)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """The commands that begin so, without loading any, and the options."""
+        """The matching commands, without loading any, and the options."""
         commands = [CompletionItem(name) for name in self.lazy if name.startswith(incomplete)]
         return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
 
@@ -81,7 +80,7 @@ class LazyGroup(click.Group):
         return command
 
     def shown_sections(self, ctx: click.Context) -> dict[str, dict[str, str]]:
-        """What the help lists, under headings."""
+        """The commands in the help, by heading."""
         return self.sections
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -105,7 +104,7 @@ class _Main(LazyGroup):
     lists_all = False
 
     def shown_sections(self, ctx: click.Context) -> dict[str, dict[str, str]]:
-        """What the help lists: sixteen commands, or all."""
+        """The commands in the help, by heading: sixteen, or all."""
         return {name: own for name, own in self.sections.items() if name in self.everyday or self.lists_all}
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -117,9 +116,7 @@ class _Main(LazyGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that is named, also by a name that other tools have for it. `help` before one asks for its help,
-        `help all` for that of all.
-        """
+        """The command of a name or a second name. `help COMMAND` is its help, `help all` lists all commands."""
         if args[:1] == ["help"] and not ctx.resilient_parsing:
             if args[1:] in ([], ["all"]):
                 self.lists_all = bool(args[1:])
@@ -133,7 +130,7 @@ class _Main(LazyGroup):
             raise
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run what was named; a hint of what fails names commands as they are typed in the project that is meant."""
+        """Run the command. The hint of an error names commands as they are typed in its project."""
         try:
             return super().invoke(ctx)
         except RalfError as error:
@@ -148,35 +145,35 @@ class _Main(LazyGroup):
         "Everyday commands": {
             "status:status": "Show the current route, its checkpoints and tokens.",
             "reading:list_": "List the routes, the newest checkpoint first.",
-            "reading:show": "Show a route, or what stands behind one of its items.",
-            "searching:search": "Find what was said, done, decided and printed.",
-            "history:log": "List a route's history, or what changed in a span of it.",
+            "reading:show": "Show a route, or the source of one of its items.",
+            "reading:search": "Search messages, decisions, commands and output.",
+            "history:log": "List a route's history, or the changes in a span of it.",
             "writing:decide": "Record a decision with its reason and rejected options.",
-            "undo:undo": "Take back a decision, an edit, a hand-over, or all since a checkpoint.",
+            "history:undo": "Take back a write, or everything since a checkpoint.",
             "writing:edit": "Edit a route file in $EDITOR.",
         },
         "Agents and their tasks": {
             "task:task": "List, claim and finish tasks.",
             "loop:loop": "Run fresh agents on the tasks, one after another.",
             "memory:memory": "Show and correct what an agent has learned.",
-            "handover:handover": "Hand over to whoever goes on with a route.",
+            "writing:handover": "Record a hand-over for the next agent on a route.",
         },
         "Setup": {
             "init:init": "Enable ralf in this project; install or remove client hooks.",
             "config:config": "Show and change the settings.",
             "maintenance:doctor": "Check the installation and the store; repair the store.",
-            "web:web": "Show sessions, routes, tasks, memory and runs in a browser.",
+            "export:web": "Show sessions, routes, tasks, memory and runs in a browser.",
         },
         "Less often": {
             "checkpoint:checkpoint": "Checkpoint new transcript content.",
             "route:route": "Show or choose the current route; rename or close one.",
-            "run:run": "List, follow and steer the runs of agents.",
-            "send:send": "Send words to a session, route, agent or run; or read yours.",
-            "plan:plan": "Put the tasks in order, with checkpoints between them.",
-            "trust:trust": "Show content from other machines, and accept it on a terminal.",
+            "run:run": "List, follow and control the runs of agents.",
+            "run:send": "Send a message to a session, route, agent or run.",
+            "task:plan": "Put the tasks in order, with checkpoints between them.",
+            "maintenance:trust": "Show content from other machines, and accept it.",
             "maintenance:forget": "Erase text from the entire store.",
-            "maintenance:gc": "Drop old transcript text, or useless items of a memory.",
-            "importing:import_": "Import history and tasks from other tools.",
+            "maintenance:gc": "Delete old transcript text, or useless items of a memory.",
+            "importing:import_": "Import history and tasks of other tools.",
             "export:export": "Export a route as HTML, Markdown or a prompt; or the memory.",
         },
         "For machines": {
@@ -187,15 +184,15 @@ class _Main(LazyGroup):
         },
     },
 )
-@click.option("--load-context", metavar="ROUTE", help="Print what `ralf show ROUTE` prints.")
+@click.option("--load-context", metavar="ROUTE", help="The same as `ralf show ROUTE`.")
 @click.version_option(__version__, prog_name="ralf", message="%(prog)s %(version)s")
 @click.pass_context
 def main(ctx: click.Context, load_context: str | None) -> None:
     """Long-term memory for coding agents.
 
     ralf keeps, per route (a unit of work, usually a task), one Markdown file with its decisions and their reasons,
-    its active work and its compressed history. Commands that take a ROUTE use the current one if none is named
-    (`ralf route`). Without a command, ralf prints the status, and what to do next.
+    its active work and its compressed history. Commands that take a ROUTE default to the current one
+    (`ralf route`). Without a command, ralf prints the status and suggests the next commands.
 
     \b
     Examples:
@@ -214,14 +211,15 @@ def main(ctx: click.Context, load_context: str | None) -> None:
         ctx.color = False
     if load_context is not None:
         if ctx.invoked_subcommand is not None:
-            raise click.UsageError(f"--load-context prints a route, and takes no command: {ctx.invoked_subcommand}")
+            raise click.UsageError(f"--load-context takes no command: {ctx.invoked_subcommand}")
         from ralf_cli.reading import show
 
         ctx.invoke(show, words=(load_context,))
     elif ctx.invoked_subcommand is None:
         from ralf_cli.status import status, suggest
 
-        suggest(ctx.invoke(status))
+        with handed_over():
+            suggest(ctx.invoke(status))
 
 
 main.params += GLOBAL
@@ -239,8 +237,8 @@ def run() -> NoReturn:
     instant.open_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
-            stream.reconfigure(errors="backslashreplace")  # what it cannot encode
-    if sys.stdout is None:  # closed by whoever started us
+            stream.reconfigure(errors="backslashreplace")  # of characters that it cannot encode
+    if sys.stdout is None:  # closed by the caller
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # as long as we run
     elif sys.stdout.isatty():
         from ralf_cli.terminal import guard
@@ -248,13 +246,13 @@ def run() -> NoReturn:
         guard()
     project.made.clear()
     try:
-        if environment.lease() and sys.argv[1:2] != ["hook"]:  # which looks for itself what is due
+        if environment.lease() and sys.argv[1:2] != ["hook"]:  # which renews the lease itself
             from ralf.tasks import keeping
 
             keeping.touch()
         status = answers.watched(sys.argv[1:], _run)
         for folder in project.made:
-            say(f"note: there was no project here: made {folder}; to enable ralf in it: ralf init")
+            say(f"note: created the project {folder}; to enable ralf in it: ralf init")
         sys.stdout.flush()
     except RalfError as error:
         _complain(str(error), error.hint)
@@ -263,31 +261,31 @@ def run() -> NoReturn:
         where = error.ctx.command_path if error.ctx else "ralf"
         hint = getattr(error, "hint", "") or meant(error)
         _complain(f"{where}: {error.format_message()}", hint or f"{where} --help")
-        status = 1 if where == "ralf hook" else 2  # to a client 2 means: block what the person or the agent does
+        status = 1 if where == "ralf hook" else 2  # to a client 2 means: block the action
     except click.exceptions.Exit as error:
         status = error.exit_code
     except (click.Abort, KeyboardInterrupt):
         status = 130
-    except (BrokenPipeError, SystemExit):  # click makes the one the other, and raises no other SystemExit here
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads on: no complaint at exit
+    except (BrokenPipeError, SystemExit):  # click turns the one into the other
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has gone: no complaint at exit
         status = 0
     except MemoryError:
-        _complain("ralf: not enough memory; what was acknowledged is kept", "free some, or raise the limit: ulimit -v")
+        _complain("ralf: not enough memory; acknowledged records are kept", "free some, or raise the limit: ulimit -v")
         status = 1
     except OSError as error:
         if error.filename is None and error.errno in _OF_A_FULL_ONE and _is_full(sys.stdout):
             what = f"standard output: {error.strerror or error}"
-            _complain(what, "what was recorded is kept: look before you run it again: ralf list")
+            _complain(what, "the command may have been recorded: check before you repeat it: ralf list")
         else:
             where = error.filename or "ralf"
             _complain(f"{os.fsdecode(where)}: {error.strerror or error}", _os_hint(error))
         status = 1
-    gc.freeze()  # the process ends: nothing is worth the collector's look at everything, a tenth of a short command
+    gc.freeze()  # the collector's last pass would take a tenth of a short command
     sys.exit(status if isinstance(status, int) else 0)
 
 
 def _is_full(stream: IO[str]) -> bool:
-    """Whether a stream takes no more; then it is given up, so that nobody complains at exit."""
+    """Whether a stream is full; then it is closed, to avoid a complaint at exit."""
     try:
         os.write(stream.fileno(), b"\n")
         stream.flush()
@@ -300,15 +298,15 @@ def _is_full(stream: IO[str]) -> bool:
 def _complain(message: str, hint: str) -> None:
     try:
         complain(message, hint)
-    except OSError:  # nobody reads on
+    except OSError:  # the reader has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 def _os_hint(error: OSError) -> str:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return "make room on the disk, then run the same command again"
+        return "free disk space, then repeat the command"
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return "make it readable, and its folder writable, or name another project with --root DIR"
+        return "make it readable and its folder writable, or name another project with --root DIR"
     if error.errno in (errno.ENOTDIR, errno.EEXIST):
-        return "a file stands where a folder belongs: move it away, then run the same command again"
+        return "a file is in the place of a folder: move it away, then repeat the command"
     return ""

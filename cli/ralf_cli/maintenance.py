@@ -1,42 +1,43 @@
-"""`ralf doctor`, `ralf forget` and `ralf gc`: the installation and the store as a whole."""
+"""`ralf doctor`, `ralf gc`, `ralf forget` and `ralf trust`: the installation and the store as a whole."""
 
 from __future__ import annotations
 
 import sys
+from itertools import chain, groupby
 
 import click
 
+from ralf import routing
 from ralf.agent import forget_run
-from ralf.maintenance import repair as repairs, verify as verifying
+from ralf.maintenance import ownership, repair as repairs, trust as trusting, verify as verifying
 from ralf.maintenance.evidence import drop_evidence
 from ralf.maintenance.forget import Forgotten, forget as forget_text, forget_route
 from ralf.maintenance.purge import NOT_REACHED
 from ralf.memory.model import check_agent
 from ralf.memory.writing import load, tidy
-from ralf.text.cleaning import clean
+from ralf.text.cleaning import clean, revealed
 from ralf_cli.command import command, given, is_json, project, root
 from ralf_cli.options import Misused, is_label, meant, route_argument
-from ralf_cli.output import answer, complain, emit_json, fields_of, given_text, say, table, typed, warn
+from ralf_cli.output import answer, complain, emit_json, fields_of, given_text, say, so_many, table, typed, warn
 from ralf_cli.person import check_no_agent, check_person
-from ralf_cli.tables import so_many
 from ralf_integrations.doctor import examine
 
-_NOTES = 20  # that are printed: old evidence that was dropped is a note a checkpoint
+_NOTES = 20  # notes that are printed: dropped evidence is a note per checkpoint
 
 
 @command()
 @route_argument()
-@click.option("--store", is_flag=True, help="Only the store: every record, file and blob, or those of ROUTE.")
-@click.option("--repair", is_flag=True, help="Repair the damage of the store and report each repair.")
+@click.option("--store", is_flag=True, help="Check the store only: all records, files and blobs, or those of ROUTE.")
+@click.option("--repair", is_flag=True, help="Repair a damaged store and report each repair.")
 @click.pass_context
 def doctor(ctx: click.Context, route: str | None, store: bool, repair: bool) -> None:
-    """Check the installation from end to end and suggest fixes; with --store or --repair the whole store.
+    """Check the installation and suggest fixes; with --store or --repair, check the whole store.
 
-    Without --repair it changes nothing, and it never executes code from the repository. A repair works from the
-    journal: what cannot be read is kept beside it, in a file that ends with .damaged, and the journal records the loss.
+    Without --repair, doctor changes nothing. It never executes code from the repository. A repair works from the
+    journal: unreadable lines are kept beside it in a .damaged file, and the journal records the loss.
 
     \b
-    Exit status: 0, even with warnings · 1 there is a problem · 4 damaged data (left)
+    Exit status: 0, even with warnings · 1 there is a problem · 4 damage remains
     """
     if store or repair or route is not None:
         _check_store(ctx, route, repair=repair)
@@ -57,8 +58,8 @@ def doctor(ctx: click.Context, route: str | None, store: bool, repair: bool) -> 
 
 
 def _check_store(ctx: click.Context, route: str | None, *, repair: bool) -> None:
-    """Verify the records, files and evidence of a route or of all, and repair what can be; exit status 4 where damage
-    is left. Leftovers of a crash are no damage.
+    """Verify, and with `repair` repair, the store or a route; exit status 4 if damage is left. Leftovers of a crash are
+    not damage.
     """
     mended = repairs.repair(route, root=root()) if repair else None
     report = mended.after if mended is not None else verifying.verify(route, root=root())
@@ -70,7 +71,7 @@ def _check_store(ctx: click.Context, route: str | None, *, repair: bool) -> None
         notes = [f"{finding.path}: {finding.what}" for finding in report.findings if not finding.damage]
         for finding in report.findings:
             if finding.damage:
-                hint = f"ralf doctor --repair would {finding.repair}" if finding.repair else "mend it by hand"
+                hint = f"ralf doctor --repair would {finding.repair}" if finding.repair else "repair it by hand"
                 complain(f"{finding.path}: {finding.what}", hint)
         for note in notes[:_NOTES]:
             say(f"note: {note}")
@@ -79,32 +80,32 @@ def _check_store(ctx: click.Context, route: str | None, *, repair: bool) -> None
         counts = ((len(report.routes), "route"), (report.records, "record"), (report.blobs, "blob"))
         damaged = sum(finding.damage for finding in report.findings)
         looked = ", ".join(so_many(count, noun) for count, noun in counts)
-        click.echo(f"{looked}: {f'{damaged:,} damaged' if damaged else 'all whole'}")
+        click.echo(f"{looked}: {f'{damaged:,} damaged' if damaged else 'no damage'}")
     if report.damaged:
         ctx.exit(4)
 
 
 @command("dry_run")
-@click.option("--evidence-older-than", "age", metavar="AGE", help="Of segments that ended before, e.g. 90d, 4w.")
-@click.option("--memory", metavar="AGENT", help="Items of a memory (main) that proved of no use.")
+@click.option("--evidence-older-than", "age", metavar="AGE", help="Drop the evidence of older segments, e.g. 90d, 4w.")
+@click.option("--memory", metavar="AGENT", help="Drop useless items of a memory, e.g. main.")
 def gc(age: str | None, memory: str | None) -> None:
-    """Drop old evidence: the transcript text behind checkpoints. Nothing else ever drops any. With --memory: items
-    of little confidence and use; what a person said stays, and `ralf memory edit --to` brings them back.
+    """Drop old evidence: the transcript text behind checkpoints. Nothing else deletes evidence by age. With --memory,
+    drop items of low confidence and use, except what a person said; `ralf memory edit --to` restores them.
 
-    Lists it, says what `ralf show` loses, and asks. The newest checkpoint of each route keeps its evidence. Only a
-    person can drop it, on a terminal; --json and --dry-run only list it.
+    Lists the evidence and what `ralf show` will lose, then asks. The newest checkpoint of each route keeps its
+    evidence. Only a person can drop evidence, on a terminal; --json and --dry-run only list it.
     """
     if memory is not None and age is None:
         _tidy(memory)
         return
     if age is None or memory is not None:
-        raise click.UsageError("say what is dropped: --evidence-older-than AGE or --memory AGENT")
+        raise click.UsageError("name one: --evidence-older-than AGE or --memory AGENT")
     report = drop_evidence(age, root=root())
     if is_json():
         emit_json(fields_of(report, freed=report.freed))
         return
     if report.just_put:
-        say(f"{report.just_put} more were put within the last ten minutes: later")
+        say(f"{report.just_put} more were stored in the last ten minutes: not yet dropped")
     if not report.dropped:
         click.echo(f"nothing to drop; {report.kept:,} stay")
         return
@@ -112,7 +113,7 @@ def gc(age: str | None, memory: str | None) -> None:
     rows = [(one.route or "-", ", ".join(one.checkpoints) or "-", one.time or "-", one.size) for one in report.dropped]
     table(("ROUTE", "CHECKPOINT", "TIME", "BYTES"), rows, right=(3,))
     of = sum(len(one.checkpoints) for one in report.dropped)
-    say(f"of {so_many(of, 'checkpoint')} `ralf show` will show no words any more: only session, lines and hash")
+    say(f"`ralf show` will no longer show the text of {so_many(of, 'checkpoint')}: only session, lines and hash")
     if given("dry_run"):
         click.echo(f"would drop {freed}; {report.kept:,} stay")
         return
@@ -125,7 +126,7 @@ def gc(age: str | None, memory: str | None) -> None:
 
 def _tidy(agent: str) -> None:
     if given("dry_run"):
-        raise click.UsageError("--memory stands alone")
+        raise click.UsageError("--memory takes no --dry-run")
     whose = project(), check_agent(agent)
     before, made = load(*whose), tidy(*whose)
     warn(made.warnings)
@@ -137,16 +138,16 @@ def _tidy(agent: str) -> None:
 @command("dry_run", "yes")
 @route_argument()
 @click.argument("id_", metavar="[ID]", required=False)
-@click.option("--text", metavar="TEXT", help="Erase this text wherever it appears; - reads it from stdin.")
-@click.option("--run", metavar="RUN", help="Delete all that is kept of a run instead: records, states, output.")
+@click.option("--text", metavar="TEXT", help="Erase this text everywhere; - reads it from stdin.")
+@click.option("--run", metavar="RUN", help="Delete a run: its records, states and output.")
 @click.pass_context
 def forget(ctx: click.Context, route: str | None, id_: str | None, text: str | None, run: str | None) -> None:
-    """Erase the text of ROUTE's decision or checkpoint ID, or any text, from the entire store; without either, all
-    of ROUTE, which then has to be named.
+    """Erase the decision or checkpoint ID of ROUTE, or with --text any text, from the entire store. Without both, erase
+    all of ROUTE, which you then have to name.
 
-    Erases it from records, evidence, files, caches and the index, and reads them back to verify. This cannot be undone.
-    The text is found regardless of case, white space, Markdown, NFC or NFD, JSON escapes, percent encoding and HTML
-    entities. It cannot reach git history, backups or the client's transcripts. Pipe secrets in with `--text -`.
+    Erases the text from records, evidence, files, caches and the index, and reads them back to verify. This cannot be
+    undone. A text is found regardless of case, white space, Markdown, NFC or NFD, JSON escapes, percent encoding and
+    HTML entities. ralf cannot reach git history, backups and the clients' transcripts. Pipe secrets in: `--text -`.
 
     \b
     Examples:
@@ -157,20 +158,20 @@ def forget(ctx: click.Context, route: str | None, id_: str | None, text: str | N
       ralf forget --run survey
 
     \b
-    Exit status: 0, even if nothing held the words · 1 unwritable; some copies remain (they are listed) ·
+    Exit status: 0, even if the text was not found · 1 unwritable; some copies remain (they are listed) ·
     4 damaged data (nothing is erased)
     """
     if run is not None:
         if route is not None or text is not None or given("dry_run"):
-            raise click.UsageError("--run stands alone")
+            raise click.UsageError("--run takes no ROUTE, --text and --dry-run")
         _forget_run(run)
         return
     if route is None and text is None:
-        raise Misused("name what is to be forgotten", "ralf forget ROUTE [ID]")
+        raise Misused("name the ROUTE or a --text", "ralf forget ROUTE [ID]")
     if route is None or (id_ is None and text is None and is_label(route)):
         route, id_ = meant(), route
     if id_ is not None and text is not None:
-        raise click.UsageError("ID and --text: which of them?")
+        raise click.UsageError("ID and --text exclude each other")
     if text == "-":
         text = given_text(text).strip("\n")
     if not given("dry_run"):
@@ -178,18 +179,18 @@ def forget(ctx: click.Context, route: str | None, id_: str | None, text: str | N
         if not given("yes"):
             looked = _forget(route, id_, text, dry_run=True)
             if not looked.touched:
-                answer(looked, *_told(looked))
+                answer(looked, *_lines(looked))
                 return
-            for line in _told(looked):
+            for line in _lines(looked):
                 say(line)
             what = f"the whole route {looked.route}" if looked.whole else ", ".join(looked.ids) or "this text"
             _confirm(f"Forget {what}", "nothing was forgotten")
     done = _forget(route, id_, text, dry_run=bool(given("dry_run")))
-    answer(done, *_told(done))
+    answer(done, *_lines(done))
     if done.done and done.files and project().git.shares():
-        say("shared/ is in git: commit it; git history still has what it had")
+        say("shared/ is in git: commit it; the text is still in git's history")
     if done.left:
-        complain(f"{done.route}: the words still stand in {', '.join(done.left)}", "purge these by hand")
+        complain(f"{done.route}: the text remains in {', '.join(done.left)}", "erase it there by hand")
         ctx.exit(1)
 
 
@@ -202,9 +203,9 @@ def _forget_run(run: str) -> None:
 
 
 def _confirm(question: str, refused: str) -> None:
-    """Ask on a terminal; UsageError where nobody says yes."""
+    """Ask on a terminal; UsageError without a yes."""
     if not sys.stdin.isatty():
-        raise click.UsageError(f"{refused}: this cannot be undone, so say --yes")
+        raise click.UsageError(f"{refused}: this cannot be undone, and needs --yes without a terminal")
     if not click.confirm(f"{question}? This cannot be undone", err=True):
         raise click.UsageError(refused)
 
@@ -215,12 +216,82 @@ def _forget(route: str, id_: str | None, text: str | None, *, dry_run: bool) -> 
     return forget_text(route, id_, text=text, dry_run=dry_run, root=root())
 
 
-def _told(found: Forgotten) -> list[str]:
-    unreached = [] if found.whole else [f"  not looked for: {', '.join(NOT_REACHED)}"]
+def _lines(found: Forgotten) -> list[str]:
+    unreached = [] if found.whole else [f"  not searched: {', '.join(NOT_REACHED)}"]
     if not found.touched:
-        return [f"{found.route}: nothing to forget: the words stand nowhere", *unreached]
+        return [f"{found.route}: nothing to forget: the text was not found", *unreached]
     what = "the whole route" if found.whole else ", ".join(found.ids) or "a text"
     records = ", ".join(f"{count} of {route}" for route, count in sorted(found.records.items()))
     touched = (("records", records), ("files", ", ".join(found.files)), ("evidence", found.blobs))
     lines = [f"  {name}: {value}" for name, value in touched if value]
     return [f"{found.route}: {'forgot' if found.done else 'would forget'} {what}", *lines, *unreached]
+
+
+# ---- content from elsewhere ----
+
+
+@command()
+@route_argument("name")
+def trust(name: str | None) -> None:
+    """Show all content of the store that your ralf did not write, and accept it: what came with a repository, archive
+    or copy, what other clones share (`ralf init --share`), and a config.local.yaml whose commands you have not allowed.
+
+    ROUTE may also be a task, an agent's memory, or a person who shares. Until you accept the content, hooks do not pass
+    it to agents, and its tasks cannot be claimed. Only a person can accept it, on a terminal.
+    """
+    here = project()
+    streams = {} if name else ownership.find_theirs(here)
+    counts = {stream: len(digests) for stream, digests in streams.items()}
+    found = trusting.everything(here, name or "")
+    if name and not found:
+        found = trusting.everything(here, routing.existing(here, name))
+    if is_json():
+        foreign = [{"kind": one.kind, "name": one.name, "text": one.text} for one in found]
+        emit_json({"streams": counts, "foreign": foreign})
+        return
+    if not found and not streams:
+        click.echo(f"{name or here.folder}: no content from elsewhere")
+        return
+    displayed = _show_streams(counts)
+    for one in found:
+        click.echo(f"{one.kind} {one.name}: not written by your ralf:")
+        _show(one.text)
+    command = " ".join(filter(None, ["ralf trust", name]))
+    check_person(here.folder, "nothing was accepted", command, answers=True)
+    if streams and _says_yes("Did your own ralf write these records? They will count as yours"):
+        if displayed != streams:
+            raise trusting.changed(here.folder)
+        ownership.adopt(here, streams)
+        click.echo(f"{here.folder}: accepted as yours")
+        known = {(one.kind, one.name, one.text) for one in found}
+        found = [one for one in trusting.everything(here) if (one.kind, one.name, one.text) in known]
+    for kind, group in groupby(found, key=lambda one: one.kind):
+        these = list(group)
+        names = f"{kind} {these[0].name}" if len(these) == 1 else f"these {len(these):,} ({kind})"
+        if _says_yes(f"Did you read {names}, and {these[0].asks}?"):
+            for one in these:
+                for line in (f"{one.name}: accepted", *(one.accept() or ())):
+                    click.echo(line)
+
+
+def _says_yes(question: str) -> bool:
+    return click.confirm(question, default=False, err=True)
+
+
+def _show_streams(streams: dict[str, int]) -> ownership.Theirs:
+    """Show all records of streams that are not this user's; return their digests."""
+    digests = {}
+    if streams:
+        click.echo(f"{sum(streams.values()):,} records in {len(streams):,} streams that your ralf did not write here:")
+    for stream, count in streams.items():
+        click.echo(f"{stream}: {count:,}")
+        records = [*ownership.records_of(project(), stream)]
+        for text in chain.from_iterable(ownership.texts_of(project(), record) for record in records):
+            _show(text)
+        digests[stream] = tuple(map(ownership.digest, records))
+    return digests
+
+
+def _show(text: str) -> None:
+    for line in text.splitlines():
+        click.echo(f"  {revealed(line)}")

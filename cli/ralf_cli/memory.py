@@ -1,4 +1,4 @@
-"""`ralf memory`: what an agent has learned across tasks, shown and corrected."""
+"""`ralf memory`: show and correct what an agent has learned across tasks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ralf_cli.person import check_person, is_person
 
 _KINDS = ("trap", "command", "preference", "fact", "pattern", "relationship")
 
-_MOST = 40  # items that are shown where nothing else is asked for
+_MOST = 40  # items that are shown by default
 
 _TAKES = ("root", "json", "agent")
 
@@ -32,9 +32,9 @@ memory = LazyGroup(
     alone="show",
     help="""Show and correct what an agent has learned across tasks.
 
-    A memory holds traps with what resolved them, commands that work, preferences, facts, patterns and relationships.
-    It is a Markdown file that you can edit at any time, `.autonomous/context/memory/AGENT.md`; each item leads to its
-    evidence. Alone, the command shows the memory.
+    A memory holds traps with their resolutions, working commands, preferences, facts, patterns and relationships. It is
+    a Markdown file that you can edit at any time, `.autonomous/context/memory/AGENT.md`. Each item links to its
+    evidence. Without a subcommand, `ralf memory` shows the memory.
 
     \b
     Examples:
@@ -43,7 +43,9 @@ memory = LazyGroup(
       ralf memory show trap-3
     """,
     params=[
-        shared("agent", "--agent", of="ralf memory", metavar="NAME", help="Whose. Default: $RALF_MEMORY, else main.")
+        shared(
+            "agent", "--agent", of="ralf memory", metavar="NAME", help="Whose memory. Default: $RALF_MEMORY, else main."
+        )
     ],
 )
 
@@ -81,14 +83,14 @@ def _tell(item: Item | None, what: str) -> None:
 @command(*_TAKES, is_fenced=False)
 @click.argument("what", required=False, metavar="[KIND|ID]", callback=_as_id)
 @click.option("--all", "all_", is_flag=True, help=f"All items. Default: the {_MOST} most valuable.")
-@click.option("--offers", is_flag=True, help="Only what is offered and waits for you: ralf memory accept ID.")
-@click.option("--for", "task", metavar="TEXT|ROUTE", help="What concerns a task, as an agent is handed it.")
+@click.option("--offers", is_flag=True, help="Only offered items, which wait for `ralf memory accept ID`.")
+@click.option("--for", "task", metavar="TEXT|ROUTE", help="The items for a task, as an agent receives them.")
 def show(what: str | None, all_: bool, offers: bool, task: str | None) -> None:
-    """Show what the agent has learned, or only items of KIND; of the item ID what made it: each record, and the
-    transcript lines of its evidence.
+    """Show what the agent has learned, or only items of KIND. With the ID of an item, show its records and its
+    evidence.
     """
     if task and (what or all_ or offers):
-        raise click.UsageError("--for chooses by itself: leave out KIND, --all and --offers")
+        raise click.UsageError("--for takes none of KIND, --all, --offers")
     if task:
         _show_for(task)
         return
@@ -104,37 +106,36 @@ def _show_items(kind: str | None, *, all_: bool, offers: bool) -> None:
     items = [item for item in (found.offers if offers else found.items) if kind in (None, item.kind)]
     shown = items if all_ or offers else found.best(kind)[:_MOST]
     if is_json():
-        emit_json(fields_of(found) | {"items": [_fields(item) for item in items if item in shown]})
-    for name, schema in () if is_json() else KINDS.items():
+        emit_json(fields_of(found, items=[_fields(item) for item in items if item in shown]))
+        return
+    for name, schema in KINDS.items():
         if own := [item for item in items if item.kind == name and item in shown]:
             click.secho(schema.heading, bold=True)
             click.echo("".join(f"  {line(item)}\n" for item in own))
     if left := len(items) - len(shown):
         say(f"{left:,} more, of less value: ralf memory show --all")
-    elif offers and not items:
-        say("nothing is offered")
-    elif (not items and found.items) or (not items and found.items):
-        say(f"no {kind} is remembered yet; items of other kinds: ralf memory show")
+    elif not items and found.items:
+        say(f"no {'offered item' if offers else kind} yet; all items: ralf memory show")
     elif not items:
         say('nothing is remembered yet; hooks learn from checkpoints, or add an item: ralf memory add fact "TEXT"')
     if found.offers and not offers:
-        say(f"{len(found.offers):,} offered: ralf memory show --offers; to take one in: ralf memory accept ID")
+        say(f"{len(found.offers):,} offered: ralf memory show --offers; to accept one: ralf memory accept ID")
 
 
 def _show_for(task: str) -> None:
-    """Show what concerns a task, or the task of a route, with a fence of its own around what no person said."""
+    """Show the items for a task, or for the task of a route; the text brings its own fence."""
     found = get_memory(task, agent=_whose()[1], root=root())
     text = found.text
     if not is_read_by_an_agent():
         text = "".join(line for line in text.splitlines(keepends=True) if OWN_OUTPUT not in line)
-    answer(fields_of(found) | {"items": [_fields(item) for item in found.items]}, *([text] if text else []))
+    answer(fields_of(found, items=[_fields(item) for item in found.items]), *([text] if text else []))
     if not text and not is_json():
-        say("nothing that is remembered concerns it")
+        say("no item for this task")
 
 
 def _tell_origin(id_: str) -> None:
     found = why_item(*_whose(), id_)
-    lines = [line(found.item) if found.item is not None else f"[{found.id}] is gone"]
+    lines = [line(found.item) if found.item is not None else f"[{found.id}] was dropped"]
     lines += [f"  revision {step.revision}, {step.at}: {step.what}" for step in found.steps]
     for source in found.sources:
         lines.append(f"  evidence {source.reference}" + (f": {source.problem}" if source.problem else ""))
@@ -145,18 +146,18 @@ def _tell_origin(id_: str) -> None:
 @command(*_TAKES)
 @click.argument("kind", type=click.Choice(_KINDS))
 @click.argument("text")
-@click.option("--error", help="Of a trap: what the command printed; at most 200 characters are kept.")
-@click.option("--resolution", help="Of a trap: the command or edit after which it passed.")
-@click.option("--purpose", type=click.Choice(("test", "lint", "build", "other")), help="Of a command.")
-@click.option("--type", type=click.Choice(("workflow", "tool_usage")), help="Of a pattern.")
-@click.option("--source", help="Where it comes from.")
-@click.option("--evidence", multiple=True, help="A reference, e.g. 'TASK-001 cp-3'. May be given several times.")
-@click.option("--expires", default="", metavar="DATE", help="After this date it is not handed to an agent.")
+@click.option("--error", help="Of a trap: the output of the command, at most 200 characters.")
+@click.option("--resolution", help="Of a trap: the command or edit that fixed it.")
+@click.option("--purpose", type=click.Choice(("test", "lint", "build", "other")), help="The purpose of a command.")
+@click.option("--type", type=click.Choice(("workflow", "tool_usage")), help="The type of a pattern.")
+@click.option("--source", help="Its source.")
+@click.option("--evidence", multiple=True, help="A reference, e.g. 'TASK-001 cp-3' (repeatable).")
+@click.option("--expires", default="", metavar="DATE", help="Agents do not receive it after this date.")
 def add(kind: str, text: str, evidence: tuple[str, ...], expires: str, **fields: str | None) -> None:
-    """Add an item of KIND. TEXT is a trap's or a command's command line; of a preference or a relationship it is
-    "NAME: what"; of anything else what it says.
+    """Add an item of KIND. TEXT is the command line of a trap or a command, "NAME: TEXT" of a preference or a
+    relationship, and the statement of any other kind.
 
-    What an agent adds is offered, and counts once you accept it.
+    An item that an agent adds is only offered until you accept it.
 
     \b
     Examples:
@@ -175,34 +176,26 @@ def add(kind: str, text: str, evidence: tuple[str, ...], expires: str, **fields:
 @command(*_TAKES)
 @click.argument("id_", metavar="[ID]", required=False, callback=_as_id)
 @click.argument("values", nargs=-1, metavar="[FIELD=VALUE]...")
-@click.option("--to", metavar="rN", help="Instead: bring back what the memory was at a revision.")
+@click.option("--to", metavar="rN", help="Restore the memory as it was at this revision.")
 def edit(id_: str | None, values: tuple[str, ...], to: str | None) -> None:
-    """Change fields of the item ID. You can also edit the file of the memory at any time, in any editor:
-    `.autonomous/context/memory/AGENT.md`.
-    """
-    if to is not None and id_ is not None:
-        raise click.UsageError("--to stands alone")
-    if to is not None:
-        _go_back(to)
-    elif id_ and values:
+    """Change fields of the item ID. You can also edit the memory's file, in any editor, at any time."""
+    if to is not None and id_ is None:
+        agent, number = _whose()[1], to.strip("[] r")
+        check_person(agent, "nothing was restored", f"ralf memory edit --to {to}")
+        made = _with_warnings(restore(*_whose(), int(number) if number.isdecimal() else 0))
+        text = f"{agent}: restored r{number}, as revision {made.revision}"
+        answer({"agent": agent, "revision": made.revision}, text)
+    elif to is None and id_ and values:
         _tell(_recorded(edit_of(id_, values, origin=_origin())).get(id_), "changed")
     else:
-        raise click.UsageError("say what to change: ID FIELD=VALUE")
-
-
-def _go_back(revision: str) -> None:
-    agent = _whose()[1]
-    check_person(agent, "nothing was restored", f"ralf memory edit --to {revision}")
-    number = revision.strip("[] r")
-    made = _with_warnings(restore(*_whose(), int(number) if number.isdecimal() else 0))
-    answer({"agent": agent, "revision": made.revision}, f"{agent}: as it was at r{number}; revision {made.revision}")
+        raise click.UsageError("name the change: ID FIELD=VALUE, or --to rN alone")
 
 
 @command(*_TAKES)
 @click.argument("id_", metavar="ID", callback=_as_id)
 @click.option("--because", metavar="WHY", default="", help="The reason; recorded.")
 def drop(id_: str, because: str) -> None:
-    """Drop the item ID. Rules over transcripts do not bring it back; `ralf memory add` does."""
+    """Drop the item ID. Hooks do not learn it again; `ralf memory add` restores it."""
     _recorded(delta("drop", id_, reason=because, origin=_origin()))
     answer({"id": id_, "dropped": True}, f"dropped: {id_}")
 
@@ -210,6 +203,6 @@ def drop(id_: str, because: str) -> None:
 @command(*_TAKES)
 @click.argument("id_", metavar="ID", callback=_as_id)
 def accept(id_: str) -> None:
-    """Accept the offered item ID: from now on it counts as yours. No agent can."""
-    check_person(_whose()[1], f"{id_} is not accepted", f"ralf memory accept {id_}")
+    """Accept the offered item ID: it counts as yours from now on. Only a person can."""
+    check_person(_whose()[1], f"{id_} was not accepted", f"ralf memory accept {id_}")
     _tell(_recorded(delta("accept", id_)).get(id_), "accepted")

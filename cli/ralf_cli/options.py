@@ -1,4 +1,4 @@
-"""Arguments and options that several commands have: the route that is meant, its items, points in time."""
+"""Arguments and options of several commands: the route, its items, points in time."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from ralf_cli.output import say
 _ONE = r"(?:(?:cp-?|r|dec-?)?[0-9]{1,9}|now)"
 
 LABEL = re.compile(_ONE, re.IGNORECASE)
-"""What names a moment of a route or an item of it: `cp-003`, `3`, `r12`, `DEC-007`, `now`."""
+"""The name of a moment or an item of a route: `cp-003`, `3`, `r12`, `DEC-007`, `now`."""
 
 _SPAN = re.compile(rf"{_ONE}?\.\.{_ONE}?", re.IGNORECASE)
-"""What names a span of a route: `cp-2..cp-5`, `r3..`, `..`."""
+"""The name of a span of a route: `cp-2..cp-5`, `r3..`, `..`."""
 
 
 class Misused(click.UsageError):
-    """A command that was typed wrongly; `hint`: what to type instead."""
+    """A wrong command line; `hint`: the command to type instead."""
 
     def __init__(self, what: str, hint: str) -> None:
         super().__init__(what, click.get_current_context())
@@ -38,7 +38,7 @@ class Misused(click.UsageError):
 
 
 def complete_route(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The routes that begin so, for a shell."""
+    """The matching routes, for a shell."""
     with ctx.scope(cleanup=False), suppress(RalfError, OSError):
         names = routing.names_of(project())
         return [CompletionItem(name) for name in names if name.casefold().startswith(incomplete.casefold())]
@@ -46,12 +46,12 @@ def complete_route(ctx: click.Context, param: click.Parameter, incomplete: str) 
 
 
 def route_argument(name: str = "route", **more: Any) -> Callable[[F], F]:
-    """The argument ROUTE, which may be left out."""
+    """The optional argument ROUTE."""
     return click.argument(name, required=False, metavar="[ROUTE]", shell_complete=complete_route, **more)
 
 
 def with_route(command: F) -> F:
-    """Add the argument ROUTE; the command gets `route`: without one the route that is meant, which is said."""
+    """Add the argument ROUTE; the command gets `route`, see `named_or_meant`."""
 
     def named(ctx: click.Context, _: click.Parameter, value: str | None) -> str | None:
         return value if ctx.resilient_parsing else named_or_meant(value)
@@ -60,30 +60,28 @@ def with_route(command: F) -> F:
 
 
 def with_words(metavar: str) -> Callable[[F], F]:
-    """Add arguments, of which the first may be a route; the command gets `words`: see `route_and_label`."""
+    """Add arguments of which the first may be a route; the command gets `words`, see `route_and_label`."""
     return click.argument("words", nargs=-1, metavar=metavar, shell_complete=complete_route)
 
 
 def with_new(command: F) -> F:
-    """Add `--new`; the command gets `is_new`: a name that is nearly a route's is meant as it is."""
-    return click.option("--new", "is_new", is_flag=True, help="Make the route, however near its name is to another's.")(
-        command
-    )
+    """Add `--new`; the command gets `is_new`: create the route even if its name is similar to another's."""
+    return click.option("--new", "is_new", is_flag=True, help="Create ROUTE, even if a similar name exists.")(command)
 
 
 def named_or_meant(route: str | None) -> str:
-    """The route that was named, else the one that is meant; which is said where it is not what was typed."""
+    """The named route, else the current one; printed on stderr unless it is what was typed."""
     if route is None:
         return meant()
     found = called_now(route)
     if found.casefold() != route.casefold():
-        say(f"route {found} (called {route} before)")
+        say(f"route {found} (renamed from {route})")
     return route
 
 
 def route_and_label(words: Sequence[str], *, spans: bool = False) -> tuple[str, str]:
-    """The route and the label, "" for none, of words of which each may be left out: a first one that is a label and
-    no route's name is about the route that is meant. UsageError for more words. `spans`: such a label is meant, too.
+    """The route and the label, "" for none, of optional words. A first word that is a label and no route's name refers
+    to the current route. UsageError for more words. `spans`: a span is a label, too.
     """
     found = list(words)
     is_named = bool(found) and not (is_label(found[0]) or (spans and _SPAN.fullmatch(found[0])))
@@ -97,7 +95,7 @@ def route_and_label(words: Sequence[str], *, spans: bool = False) -> tuple[str, 
 
 
 def called_now(route: str) -> str:
-    """A route as it is called now, where it was renamed; any other name as it is."""
+    """The current name of a renamed route; any other name as it is."""
     found = project()
     if not cleaning.is_valid(route) or not routing.moves_of(found):
         return route
@@ -105,13 +103,13 @@ def called_now(route: str) -> str:
 
 
 def is_label(text: str) -> bool:
-    """Whether a text names an item or a moment of a route, and is no route's name itself."""
+    """Whether a text is the name of an item or a moment, and not of a route."""
     return LABEL.fullmatch(text) is not None and routing.known(project(), text) is None
 
 
 def meant() -> str:
-    """The current route, for a command that named none, else the only one that a person has; it is said on stderr, with
-    the rule that chose it. Misused where nothing says which.
+    """The current route, or for a person the only one, for a command without ROUTE; printed on stderr with its rule.
+    Misused if there is none.
     """
     from ralf.checkpointing.progress import meant as current
 
@@ -122,13 +120,13 @@ def meant() -> str:
         say(f"route {choice.route} ({choice.rule})")
         return found or choice.route
     names = routing.names_of(here)
-    # An agent's session has a route of its own, and a whole session is not taken into one on a guess.
+    # An agent's session has its own route, and a whole session needs more than a guess.
     if len(names) == 1 and not environment.is_agent() and ctx.info_name != "checkpoint":
         say(f"route {names[0]} (the only one)")
         return names[0]
     name = names[0] if names else "NAME"
     instead = f"{ctx.command_path} {name if names else 'ROUTE'} …, or make a route current: ralf route {name}"
-    raise Misused("no ROUTE was named, and none is current here", instead)
+    raise Misused("no ROUTE was named, and there is no current one", instead)
 
 
 # ---- points in time ----
@@ -137,8 +135,8 @@ _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 def with_since(command: F) -> F:
-    """Add `--since WHEN`; the command gets `since`: a time in UTC as records have it, None where it is not given."""
-    text = "Only what is newer: an age (30m, 12h, 2d, 3w) or a local date (2026-11-20, yesterday)."
+    """Add `--since WHEN`; the command gets `since`: a time in UTC as in records, or None."""
+    text = "Only newer ones: an age (30m, 12h, 2d, 3w) or a local date (2026-11-20, yesterday)."
     return click.option("--since", metavar="WHEN", callback=_since, help=text)(command)
 
 
@@ -153,7 +151,7 @@ def _since(ctx: click.Context, param: click.Parameter, value: str | None) -> str
 
 
 def moment(text: str, now: datetime) -> str | None:
-    """The time, in UTC as `2026-11-20T14:03:05Z`, that a person means; None where the text names none.
+    """The time of a text, in UTC as `2026-11-20T14:03:05Z`; None if it is not a time.
 
     text  an age before `now` (`30m`, `12h`, `2d`, `3w`), `today`, `yesterday`, or a date, with or without a time, in
           the zone of `now` unless it names another

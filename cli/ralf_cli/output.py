@@ -1,4 +1,4 @@
-"""What the commands print: data on stdout, as text or as JSON; everything else on stderr."""
+"""Output of commands: data on stdout, as text or JSON; everything else on stderr."""
 
 from __future__ import annotations
 
@@ -6,22 +6,29 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import click
 
 from ralf import config
+from ralf.document.tree import to_tree
 from ralf.errors import NotFound, RalfError, UsageError
 from ralf.text import cleaning
+from ralf.text.cleaning import clean, one_line, trimmed, without_middle
 from ralf_cli.command import is_json, project, root
-from ralf_cli.tables import aligned, as_json, bounded
 
-_MOST = 200_000  # bytes that are read from standard input or a file
+_MOST = 200_000  # bytes of standard input or a file
+
+_ECHOED = 200  # characters of a command's input that are printed again
+
+_LONGEST = 1_000  # characters of an error, which can quote a path of 4,096
+
+_BRIEF = 44  # characters of a title or a request in a line
 
 
 def answer(value: Any, *lines: str) -> None:
-    """Print what a command came to: lines of text, or with --json the value; a dataclass as its fields."""
+    """Print the result of a command: the lines, or with --json the value."""
     if is_json():
         emit_json(value)
     else:
@@ -30,50 +37,62 @@ def answer(value: Any, *lines: str) -> None:
 
 
 def emit_json(value: Any) -> None:
-    """Print a value as JSON on stdout; a dataclass as its fields."""
-    click.echo(as_json(value))
+    """Print a value as JSON on stdout: a dataclass as its fields (of an item of a route only those that are not empty),
+    a path as its text, a collection as a list.
+    """
+    import json
+
+    click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=_plain))
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return to_tree(value) if type(value).__module__.startswith("ralf.model.") else fields_of(value)
+    return list(value) if isinstance(value, Iterable) else str(value)
 
 
 def fields_of(value: Any, **more: Any) -> dict[str, Any]:
     """A dataclass as a dict, with more fields."""
-    return asdict(value) | more
+    return {field.name: getattr(value, field.name) for field in fields(value)} | more
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[int] = ()) -> None:
-    """Print rows as aligned columns. `right`: columns that are aligned right."""
-    click.echo(aligned(headings, rows, right))
+    """Print rows as aligned columns below their headings. `right`: columns that are aligned right."""
+    lines = [headings, *([_cell(value) for value in row] for row in rows)]
+    widths = [max(len(line[n]) for line in lines) for n in range(len(headings))]
+    for line in lines:
+        cells = zip(line, widths, strict=True)
+        placed = (text.rjust(width) if n in right else text.ljust(width) for n, (text, width) in enumerate(cells))
+        click.echo("  ".join(placed).rstrip())
 
 
 def say(text: str) -> None:
-    """Print something that is not data, as one line."""
+    """Print a line that is not data, on stderr."""
     click.echo(bounded(typed(text)), err=True)
 
 
 def warn(warnings: Iterable[str]) -> None:
-    """Say what is wrong and stops nothing, a line each."""
+    """Print warnings, a line each."""
     for warning in warnings:
         say(f"warning: {warning}")
 
 
 def complain(message: str, hint: str = "") -> None:
-    """Say on stderr what is wrong and what to type next: a line each, whatever stands in a name or a file."""
+    """Print an error and the next command on stderr, a line each, whatever a name or a file contains."""
     click.echo(f"error: {bounded(message)}", err=True)
     if hint:
         click.echo(f"hint: {bounded(typed(hint))}", err=True)
 
 
 def check_shown(damage: str) -> None:
-    """Complain and exit with status 4 where a file could not be made to show what was written; "": it was."""
+    """Complain and exit with status 4 if the route file could not be written; "": it was."""
     if damage:
-        complain(
-            damage,
-            "what was typed is recorded, in the journal; mend the file, or move it away: the next write shows it",
-        )
+        complain(damage, "the change is recorded in the journal; repair or move the file: the next write updates it")
         click.get_current_context().exit(4)
 
 
 def typed(text: str) -> str:
-    """A text of ours with the commands in it as they are typed in the project that is meant."""
+    """A text of ours, with its commands as they are typed in this project."""
     from ralf_integrations.blackbox5 import installing
 
     if "ralf " in text and "--root" not in text and click.get_current_context(silent=True) is not None:
@@ -83,15 +102,13 @@ def typed(text: str) -> str:
 
 
 def with_root(command: str) -> str:
-    """`command`, which stands for `ralf`, as it is typed for a project that was named by --root."""
+    """`command`, typed in place of `ralf`, with the --root of this call."""
     return command if root() is None else f"{command} --root {shlex.quote(str(root()))}"
 
 
 @contextmanager
 def given_back(*words: str) -> Iterator[None]:
-    """Print on stderr the words that a block could not record, where the journal lies on servers: whoever has typed
-    them into a pipe has them nowhere else.
-    """
+    """Print on stderr the words that a block could not record on a server: a pipe's text exists nowhere else."""
     from ralf_integrations.stores import choosing
 
     try:
@@ -105,33 +122,33 @@ def given_back(*words: str) -> Iterator[None]:
 
 @contextmanager
 def progress_of(label: str) -> Iterator[Callable[..., None] | None]:
-    """A bar on a terminal; gets how much is done, of how much, and perhaps the name of what is next."""
+    """A progress bar on a terminal; the function gets what is done, the total, and perhaps the next name."""
     if is_json() or not sys.stderr.isatty():
         yield None
         return
     with click.progressbar(length=1, label=label, file=sys.stderr) as bar:
 
-        def told(done: int, total: int, name: str = "") -> None:
+        def update(done: int, total: int, name: str = "") -> None:
             bar.length, bar.label = total, name[-40:] or label
             bar.update(done - bar.pos)
 
-        yield told
+        yield update
 
 
 def given_text(text: str) -> str:
-    """The text itself, or for `-` what stands on standard input; UsageError where that is too long."""
+    """The text, or standard input for `-`; UsageError if it is too long."""
     return _decoded("standard input", sys.stdin.buffer.read(_MOST + 1)) if text == "-" and sys.stdin else text
 
 
 def text_of(path: Any) -> str:
-    """What stands in a file; NotFound where it is not there, UsageError where it is too long."""
+    """The text of a file; NotFound, or UsageError if it is too long."""
     from ralf.storage.files import open_regular
 
     try:
         with open_regular(path, follow=True) as stream:
             return _decoded(path, stream.read(_MOST + 1))
     except FileNotFoundError:
-        raise NotFound(path, "no such file", "name one that is there, or pipe it in") from None
+        raise NotFound(path, "no such file", "name an existing one, or use a pipe") from None
 
 
 def _decoded(where: object, data: bytes) -> str:
@@ -141,6 +158,34 @@ def _decoded(where: object, data: bytes) -> str:
 
 
 def price(tokens: int, usd: float | None, *, is_estimated: bool = False) -> str:
-    """Tokens and, where it is known, money."""
-    told = f"about {tokens:,} tokens (estimate)" if is_estimated else f"{tokens:,} tokens"
-    return told if usd is None else f"{told}, ${usd:.4f}"
+    """Tokens and, if known, money."""
+    text = f"about {tokens:,} tokens (estimate)" if is_estimated else f"{tokens:,} tokens"
+    return text if usd is None else f"{text}, ${usd:.4f}"
+
+
+# ---- texts ----
+
+
+def in_brief(text: str) -> str:
+    """A text on one line, shortened; `-` for none."""
+    return trimmed(one_line(clean(text)), _BRIEF) or "-"
+
+
+def so_many(count: int, noun: str) -> str:
+    """A count: `1 route`, `2,000 routes`."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+def echoed(text: str) -> str:
+    """The input, shortened: its writer has just typed it."""
+    return text if len(text) <= _ECHOED else f"{text[:_ECHOED].rstrip()}…"
+
+
+def _cell(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def bounded(text: str) -> str:
+    """A message on one line, without control characters and without its middle if it is long."""
+    text = one_line(clean(text))
+    return without_middle(text, _LONGEST * 3 // 4, _LONGEST // 4)[0]

@@ -1,29 +1,33 @@
-"""`ralf list` and `ralf show`."""
+"""`ralf list`, `ralf show` and `ralf search`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import re
+from typing import TYPE_CHECKING
 
 import click
 
 import ralf
 from ralf import environment, routing
+from ralf.errors import UsageError
 from ralf.text.cleaning import clean
 from ralf.text.frozen import replace
-from ralf_cli import tables
 from ralf_cli.command import command, handed_over, is_json, is_read_by_an_agent, project, root
-from ralf_cli.options import Misused, route_and_label, with_since, with_words
-from ralf_cli.output import answer, complain, emit_json, say, with_root
+from ralf_cli.options import Misused, complete_route, route_and_label, with_since, with_words
+from ralf_cli.output import complain, emit_json, in_brief, say, table, with_root
 
 if TYPE_CHECKING:
+    from ralf.finding.reader import RouteSummary
     from ralf.model import RouteContext
     from ralf.route.why import Reason
 
 BRIEF_TOKENS = 2_500
 
-_BUDGETS = (50, 100, 200, 400, 800, 1_600)  # tokens that are tried where what was given is too little
-
 _SHOWN = 1_200  # characters of one message that are printed
+
+_LOOKED_AT, _MOST_LOOKED_AT = 20, 200  # hits read for each wanted one with --since; in all
+
+_EXCERPT = 400  # characters
 
 SECTIONS = {
     "goal": ("goal", "goal_origin", "began_as"),
@@ -32,7 +36,12 @@ SECTIONS = {
     "facts": ("facts",),
     "history": ("checkpoints", "history"),
 }
-"""The parts of a context, and their fields in JSON."""
+"""The sections of a context, and their fields in JSON."""
+
+_FIELDS = (
+    "route revision agent_type created last_checkpoint checkpoint_count total_tokens_consumed goal goal_origin began_as"
+    " handover decisions pinned active_work facts checkpoints history folded since foreign foreign_notes warnings"
+).split()
 
 
 @command(name="list")
@@ -40,22 +49,24 @@ SECTIONS = {
 @with_since
 @click.pass_context
 def list_(ctx: click.Context, limit: int | None, since: str | None) -> None:
-    """List the routes of this project, the newest checkpoint first. With --since, only routes in which anything was
-    recorded since then. Routes without a record for `archive_days` are archived: they are not listed, read as before,
-    and back with the next record.
+    """List the routes of this project, the newest checkpoint first. With --since, list only routes with a record since
+    then. A route without a record for `archive_days` is archived: it is not listed, but can be read as before, and its
+    next record restores it.
     """
     routes = ralf.list_routes(since=since, root=root())[:limit]
-    if is_json() or routes:
-        answer(routes, tables.listed(routes))
+    if is_json():
+        emit_json(routes)
+    elif routes:
+        headings = ("ROUTE", "CHECKPOINTS", "LAST CHECKPOINT", "TOKENS", "STATUS", "ABOUT", "ASKED LAST")
+        table(headings, map(_cells, routes), (1, 3))
     elif since:
-        say(f"no route in which anything was recorded since {since}")
+        say(f"no route has a record since {since}")
     else:
         say(project().nothing_here or "no routes yet; make one with: ralf checkpoint ROUTE --transcript FILE")
     if archived := routing.archived(project()):
-        say(f"note: routes without a record for long, which are archived and not listed: {len(archived):,}")
+        say(f"note: archived routes, not listed because they have no recent record: {len(archived):,}")
     if strays := routing.strays(project()):
-        count = len(strays)
-        say(f"note: files in routes/ that no route can have, and nobody reads: {count}; see: ralf doctor --store")
+        say(f"note: files in routes/ whose names no route can have, ignored: {len(strays)}: ralf doctor --store")
     for route in routes:
         if route.damage:
             complain(route.damage, f"ralf show {route.route}")
@@ -63,26 +74,33 @@ def list_(ctx: click.Context, limit: int | None, since: str | None) -> None:
         ctx.exit(4)
 
 
+def _cells(route: RouteSummary) -> tuple[object, ...]:
+    return (
+        f"{route.route} (foreign)" if route.foreign else route.route,
+        route.checkpoint_count,
+        route.last_checkpoint or "-",
+        route.total_tokens_consumed,
+        f"closed: {route.closed}".removesuffix(": closed") if route.closed else in_brief(route.work_status),
+        in_brief(": ".join(filter(None, (route.current_task, route.title)))),
+        in_brief(route.last_request),
+    )
+
+
 @command(is_fenced=False)
 @with_words("[ROUTE] [ID]")
 @click.option("--max-tokens", type=click.IntRange(min=0), metavar="N", help="Hard limit: at most N o200k_base tokens.")
 @click.option("--brief", is_flag=True, help=f"The short version for a fresh agent; at most {BRIEF_TOKENS:,} tokens.")
-@click.option("--section", type=click.Choice([*SECTIONS]), help="Only this part.")
+@click.option("--section", type=click.Choice([*SECTIONS]), help="Only this section.")
 @click.option("--at", metavar="CP", help="The state right after this checkpoint, e.g. cp-002.")
 @click.pass_context
 def show(
-    ctx: click.Context,
-    words: tuple[str, ...],
-    max_tokens: int | None,
-    brief: bool,
-    section: str | None,
-    at: str | None,
+    ctx: click.Context, words: tuple[str, ...], max_tokens: int | None, brief: bool, section: str | None, at: str | None
 ) -> None:
     """Show the context of ROUTE: goal, current state, next steps, decisions, facts, history. With the ID of a decision
-    or a checkpoint: what made it, the words with their lines, the turn, and what was said next.
+    or a checkpoint, show its source: the transcript lines it was taken from, their turn, and the next messages.
 
-    Marks open files changed or deleted since the last checkpoint, and reports work not yet checkpointed. --json gives
-    the whole context, or one --section of it.
+    Marks open files that changed or were deleted since the last checkpoint, and reports work that is not yet
+    checkpointed. --json prints the whole context, or one --section of it.
 
     \b
     Examples:
@@ -98,17 +116,16 @@ def show(
         _show_reason(route, id_)
         return
     if brief and section:
-        raise click.UsageError("--brief and --section: which of them?")
+        raise click.UsageError("--brief and --section exclude each other")
     if is_json() and (brief or max_tokens is not None):
-        what = "--json gives the whole context, which has no budget: leave out --brief and --max-tokens"
+        what = "--json prints the whole context, without a budget: leave out --brief and --max-tokens"
         raise Misused(what, f"ralf show {route} --json, or ralf show {route} --max-tokens {max_tokens or BRIEF_TOKENS}")
     context = _context(route, at)
     if is_json():
-        tree = context_as_json(context)
-        emit_json({key: tree[key] for key in ("route", "revision", *SECTIONS[section])} if section else tree)
+        names = ("route", "revision", *SECTIONS[section]) if section else _FIELDS
+        emit_json({name: getattr(context, name) for name in names})
     else:
-        budget = BRIEF_TOKENS if brief and max_tokens is None else max_tokens
-        _show_text(context, "brief" if brief else section, budget)
+        _show_text(context, "brief" if brief else section, BRIEF_TOKENS if brief and max_tokens is None else max_tokens)
     if context.warnings:
         complain(context.warnings[0], context.warnings[1] if len(context.warnings) > 1 else "")
         ctx.exit(4)
@@ -126,52 +143,25 @@ def _context(route: str, at: str | None) -> RouteContext:
     context = replace(context, command=with_root(context.command))
     choosing.place_file(root(), context.route)
     session = environment.session()
-    # Who reads before work goes on with it.
     if session and prompt_intent.move_by_reading(project(), session, context.route):
         say(f"{context.route} is the route of this session now")
     return context
 
 
 def _show_text(context: RouteContext, section: str | None, budget: int | None) -> None:
-    def rendered(most: int | None) -> str:
-        return context.render(most, section=section, fenced=is_read_by_an_agent())
-
-    text = rendered(budget)
+    text = context.render(budget, section=section, fenced=is_read_by_an_agent())
     click.echo(text, nl=False)
-    if text or budget is None:
-        return
-    enough = next((most for most in _BUDGETS if most > budget and rendered(most)), None)
-    if enough is None:
-        say(f"{context.route}: nothing is kept for this part")
-    else:
-        say(f"{context.route}: {budget} tokens are too few for a line of it: try --max-tokens {enough}")
+    if not text and budget is not None and context.render(section=section):
+        say(f"{context.route}: {budget} tokens are too few for a line of it: try --max-tokens {BRIEF_TOKENS}")
+    elif not text:
+        say(f"{context.route}: this section is empty")
 
 
-def context_as_json(context: RouteContext) -> dict[str, Any]:
-    """A route's context under the names of the Python API."""
-    from ralf.document.tree import to_tree
-
-    plain = "route revision agent_type created last_checkpoint checkpoint_count total_tokens_consumed goal goal_origin"
-    more = "since foreign foreign_notes warnings"
-    return {
-        **{name: getattr(context, name) for name in (*plain.split(), "began_as")},
-        "handover": to_tree(context.handover) or None,
-        "decisions": [to_tree(decision) for decision in context.decisions],
-        "pinned": [to_tree(pin) for pin in context.pinned],
-        "active_work": to_tree(context.active_work),
-        "facts": to_tree(context.facts),
-        "checkpoints": [to_tree(checkpoint) for checkpoint in context.checkpoints],
-        "history": context.history,
-        "folded": to_tree(context.folded),
-        **{name: getattr(context, name) for name in more.split()},
-    }
-
-
-# ---- what stands behind an item ----
+# ---- the source of an item ----
 
 
 def _show_reason(route: str, id_: str) -> None:
-    """Print what made an item of a route. It works without the transcript; exit status 3 where evidence was pruned."""
+    """Print the source of an item. It works without the transcript; exit status 3 if the evidence was pruned."""
     reason = ralf.why(route, id_, root=root())
     if is_json():
         emit_json(reason)
@@ -179,7 +169,7 @@ def _show_reason(route: str, id_: str) -> None:
         with handed_over():
             _emit_reason(reason)
     if reason.evidence == "pruned":
-        complain(f"{reason.route}: {reason.id}: the words behind it are not kept any more", "read them in the session")
+        complain(f"{reason.route}: {reason.id}: its transcript text was dropped", "read it in the session's log")
         click.get_current_context().exit(3)
 
 
@@ -195,15 +185,15 @@ def _emit_reason(reason: Reason) -> None:
     source = reason.source
     if source is None:
         revision = f", revision {reason.revision}" if reason.revision else ""
-        where = f"Recorded {reason.recorded}{revision}; no lines were given."
+        where = f"Recorded {reason.recorded}{revision}, without transcript lines."
     else:
-        match = {True: "the words are unchanged", False: "THE WORDS ARE NOT THOSE THAT IT WAS TAKEN FROM"}
-        gone = "some of the words were forgotten" if reason.evidence == "purged" else "pruned"
+        match = {True: "the text is unchanged", False: "THE TEXT DIFFERS FROM WHAT WAS RECORDED"}
+        gone = "part of the text was forgotten" if reason.evidence == "purged" else "pruned"
         found = gone if reason.matches is None else match[reason.matches]
         lines = _lines(source.first_line, source.last_line)
         where = f"session {source.session}, {lines}, sha256 {source.sha256}: {found}"
     click.echo(f"\n{where}")
-    parts = {"": reason.quotes, "The turn it stands in:": reason.turn, "The next messages:": reason.after}
+    parts = {"": reason.quotes, "Its turn:": reason.turn, "The next messages:": reason.after}
     for heading, quotes in parts.items():
         for number, quote in enumerate(quotes):
             click.echo(f"\n{heading}" if heading and not number else "")
@@ -220,3 +210,62 @@ def _indented(text: str) -> str:
     if (cut := len(text) - _SHOWN) > 0:
         text = f"{text[:_SHOWN].rstrip()}\n… {cut:,} characters more: --json"
     return "".join(f"  {line}\n" for line in text.strip().split("\n")) if text else ""
+
+
+# ---- search ----
+
+
+@command()
+@click.argument("query")
+@click.option("--route", metavar="ROUTE", shell_complete=complete_route, help="Search this route only.")
+@click.option("-n", "-k", "limit", type=click.IntRange(min=1), default=5, metavar="N", help="At most N hits. [5]")
+@with_since
+def search(query: str, route: str | None, limit: int, since: str | None) -> None:
+    """Search all routes for the words of QUERY: messages, texts, failed commands, decisions and evidence.
+
+    If several items match equally well, active decisions come first, then messages, then output; newer items come
+    before older ones. With --since, search only decisions made and checkpoints ended since then, with their text.
+
+    \b
+    Examples:
+      ralf search "why not asyncio"
+      ralf search cursor --route TASK-001 -n 10
+      ralf search "failing test" --since yesterday
+    """
+    if not query.strip():
+        raise UsageError("ralf search", "QUERY is empty", 'ralf search "WORDS"')
+    from ralf.route.history import is_since
+
+    warnings: list[str] = []
+    most = limit if since is None else max(limit, min(limit * _LOOKED_AT, _MOST_LOOKED_AT))
+    hits = ralf.search(query, route=route, root=root(), limit=most, warnings=warnings)
+    if since is not None:
+        hits = [hit for hit in hits if is_since(hit.at, since)][:limit]
+    for warning in warnings:
+        say(warning)
+    if is_json():
+        emit_json(hits)
+        return
+    if not hits:
+        say(project().nothing_here or "nothing found")
+    for hit in hits:
+        status = f" [{hit.status}]" if hit.status not in ("", "active") else ""
+        source = f"  {hit.source}" if hit.source else ""
+        click.echo(click.style(f"{hit.route} {hit.kind} {hit.id}{status}", bold=True) + source)
+        click.echo(_excerpt(hit.text, query) + "\n")
+
+
+def _excerpt(text: str, query: str) -> str:
+    """The part of a text with the most words of the query, indented."""
+    from ralf.text.matcher import words
+
+    forms = [rf"{re.escape(word.start or word.text)}\w*" for word in words(query)]
+    pattern = re.compile(rf"(?<![a-z])(?:{'|'.join(forms) or '(?!)'})", re.IGNORECASE)
+    places = [match.start() for match in pattern.finditer(text)]
+    start, most = 0, _EXCERPT
+    if len(text) > most and places:
+        best = max(places, key=lambda place: (sum(place <= other < place + most * 2 // 3 for other in places), -place))
+        line = text.rfind("\n", 0, best) + 1
+        start = line if best - line < most // 3 else best - most // 4
+    part = ("…" if start else "") + text[start : start + most].strip() + ("…" if start + most < len(text) else "")
+    return "\n".join(f"  {line}" if line else "" for line in part.splitlines())

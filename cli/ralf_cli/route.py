@@ -1,4 +1,4 @@
-"""`ralf route`: show, choose, close and rename routes."""
+"""`ralf route`: show or choose the current route; rename or close one."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from ralf_cli.person import author
 
 @command()
 @route_argument("name")
-@click.option("--rename", "new", metavar="NEW", help="Give ROUTE another name; its earlier one still finds it.")
-@click.option("--close", is_flag=True, help="Close ROUTE: no session is told any more that it is unfinished.")
+@click.option("--rename", "new", metavar="NEW", help="Rename ROUTE; its old name still finds it.")
+@click.option("--close", is_flag=True, help="Close ROUTE: sessions no longer see it as unfinished.")
 @click.option("--because", metavar="WHY", default="", help="With --rename: the reason; recorded.")
 @with_new
 def route(name: str | None, new: str | None, close: bool, because: str, is_new: bool) -> None:
-    """Show the current route (the default for commands that take a ROUTE) and the rule that chose it. With ROUTE: make
-    it the route of the session that runs this command, on a terminal that of this project's commands.
+    """Show the current route (the default for commands that take a ROUTE) and the rule that chose it. With ROUTE, make
+    it the route of this session, or on a terminal, of this project's commands.
 
     \b
-    First match: BB5_ROUTE, RALF_TASK_ID, BB5_TASK_ID in the environment; the task of the loop's current run
-    (RALF_RUN_DIR, RALF_RUN_ID); `ralf route NAME`; the route that the session's first prompt has given it: the one
-    that it names, else that of the git branch, unless it is the main one, else a new one named after it; `default`.
-    `route_by` in config.yaml disables the branch, the new name, or both. If the session already has checkpoints in a
-    route, that route takes precedence over one that was not chosen explicitly.
+    The first match counts: BB5_ROUTE, RALF_TASK_ID, BB5_TASK_ID in the environment; the task of the loop's current run
+    (RALF_RUN_DIR, RALF_RUN_ID); `ralf route NAME`; the route that the session's first prompt names; that of the git
+    branch, except the main branch; a new route named after the prompt; `default`. `route_by` in config.yaml disables
+    the branch, the new name, or both. If the session already has checkpoints in a route, that route takes precedence
+    over one that was not chosen explicitly.
 
-    A choice in a terminal does not affect agent sessions, nor theirs a terminal: choose within the session
-    (`! ralf route NAME` in Claude Code), or start it with RALF_TASK_ID=NAME.
+    A choice on a terminal does not affect agents' sessions, nor the reverse. Choose within the session (`! ralf route
+    NAME` in Claude Code), or start it with RALF_TASK_ID=NAME.
     """
     if name is None:
         if new is not None or close:
@@ -44,7 +44,7 @@ def route(name: str | None, new: str | None, close: bool, because: str, is_new: 
     elif close:
         ralf.close_route(name, root=root())
         found = called_now(name)
-        answer({"route": found, "closed": True}, f"{found}: closed; its next record opens it")
+        answer({"route": found, "closed": True}, f"{found}: closed; its next record reopens it")
     else:
         _use(name, is_new=is_new)
 
@@ -56,7 +56,7 @@ def _show() -> None:
     names = routing.names_of(project()) if is_persons and not is_json() else ()
     if len(names) == 1 and names[0] != choice.route:
         only = names[0]
-        say(f"commands that name no route use the only one: {only}; to make it current: ralf route {only}")
+        say(f"commands without ROUTE use the only one, {only}; to make it current: ralf route {only}")
 
 
 def _use(name: str, *, is_new: bool) -> None:
@@ -67,17 +67,14 @@ def _use(name: str, *, is_new: bool) -> None:
     name = found or routing.check_typed(here, name, is_new=is_new)
     session = caller.session(here) if environment.is_agent() else ""
     if environment.is_agent() and not session:
-        what = "your client does not say which session this is, and the terminal's route is not yours to change"
+        what = "your client does not name its session, and an agent cannot change the terminal's route"
         raise UsageError(name, what, f"name the route in each command, or start the client with RALF_TASK_ID={name}")
     routing.use(here, name, session=session or None)
-    how = "" if found else ", a new one: its first record makes it"
+    how = "" if found else "; its first record creates it"
     whose = "this session" if session else "this project's commands"
-    answer(
-        {"route": name, "session": session},
-        f"{name}: the route of {whose}{how}",
-    )
+    answer({"route": name, "session": session}, f"{name}: the route of {whose}{how}")
     if not session:
-        say(f"sessions keep theirs; for one of them: RALF_TASK_ID={name} claude, or ralf route {name} within it")
+        say(f"sessions keep their routes; for one session: RALF_TASK_ID={name} claude, or ralf route {name} within it")
 
 
 def _rename(old: str, new: str, because: str) -> None:

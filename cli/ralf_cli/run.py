@@ -1,4 +1,4 @@
-"""`ralf run`: runs of agents looked at, followed, tried again, ended."""
+"""`ralf run` and `ralf send`: runs of agents, their signals, and messages to sessions."""
 
 from __future__ import annotations
 
@@ -6,28 +6,29 @@ import sys
 
 import click
 
-from ralf.agent import AgentRun, RunState, SavedState, cancel_run, get_run, list_runs, retry_run, tail
+from ralf.agent import AgentRun, RunState, cancel_run, get_run, list_runs, retry_run, send_signal, tail
 from ralf.agent.model import MAIN
-from ralf.errors import RunNotFound
-from ralf_cli.command import command, given, handed_over, is_json, root, shared
+from ralf.errors import NotFound, RunNotFound
+from ralf_cli.command import command, given, handed_over, is_json, project, root, shared
 from ralf_cli.main import LazyGroup
-from ralf_cli.output import answer, complain, emit_json, fields_of, say, table
-from ralf_cli.tables import so_many
+from ralf_cli.output import answer, complain, emit_json, fields_of, say, so_many, table
+from ralf_cli.person import author, is_person
+from ralf_integrations import agent_messages, inbox
 
-_MOST = 50  # steps that a list shows where nothing else is asked for
+_MOST = 50  # steps in a list
 
 _STATUSES = ("running", "waiting", "paused", "lost", "completed", "failed", "dead", "cancelled")
-_QUIET = ("completed", "cancelled")  # what a list leaves out where nothing else is asked for
+_QUIET = ("completed", "cancelled")  # left out of a list without --all
 
 
 run = LazyGroup(
     name="run",
     sections="run:show run:retry run:cancel",
-    help="""List, follow and steer the runs of agents.
+    help="""List, follow and control the runs of agents.
 
     A run is the durable state of an agent that a program of yours keeps with `ralf.agent`: saved states, calls made
-    once, decisions, signals and output. These commands show what is known of a run, never what its states, answers and
-    signals contain; only --output prints content.
+    once, decisions, signals and output. These commands show metadata, never the content of states, answers and signals;
+    only --output prints content.
 
     \b
     Examples:
@@ -40,7 +41,7 @@ run = LazyGroup(
             "--step",
             of="ralf run",
             metavar="STEP",
-            help="Only this step. Default: every one; to be shown, the one written last.",
+            help="Only this step. Default: all; for show, the last one written.",
         )
     ],
 )
@@ -51,12 +52,12 @@ run = LazyGroup(
 @click.option("--status", type=click.Choice(_STATUSES), help="Without RUN: only steps with this status.")
 @click.option("--all", "all_", is_flag=True, help="Without RUN: every step, without a limit.")
 @click.option("--output", is_flag=True, help="Print the output of RUN from its beginning.")
-@click.option("-f", "--follow", is_flag=True, help="As --output, and wait for more until the step has ended.")
+@click.option("-f", "--follow", is_flag=True, help="Like --output, and wait for more until the step ends.")
 def show(run: str | None, status: str | None, all_: bool, output: bool, follow: bool) -> None:
-    """List the steps of all runs that have not completed; of RUN show status, iteration, holder, saved states, calls,
-    signals and the last failure, never what states, answers and signals contain; or print its output.
+    """List the steps of all runs that have not completed. With RUN, show its status, iteration, holder, saved states,
+    calls, signals and last failure, or print its output.
 
-    In a pipe the bytes of the output are printed as they were written; on a terminal, control sequences are removed.
+    In a pipe, the output is printed byte for byte; on a terminal, control sequences are removed.
     """
     if run is None and (given("step") is not None or output or follow):
         raise click.UsageError("name the RUN")
@@ -86,7 +87,7 @@ def _list(status: str | None, *, all_: bool) -> None:
     elif not wanted:
         say(f"no run is {status}" if status else "no run yet")
     if found.foreign:
-        say(f"not shown: {len(found.foreign):,} that your ralf did not write; if they are yours: ralf trust")
+        say(f"not shown: {len(found.foreign):,} that your ralf did not write; to accept them: ralf trust")
     for name, problem in found.damaged:
         complain(f"{name}: {problem}", "ralf doctor --repair")
     if found.damaged:
@@ -109,38 +110,19 @@ def _show(run: str) -> None:
     if is_json():
         emit_json(fields_of(state, saved=saved))
         return
-    click.echo(_text(state, saved))
+    click.echo(f"{state.run}: {_status(state)}")
+    fields = fields_of(state)
+    fields["states"] = f"{len(saved):,} kept, the newest of {so_many(state.size, 'byte')}" if saved else ""
+    for name, value in fields.items():
+        if value and name not in ("run", "status", "waits_for", "term", "size"):
+            click.echo(f"{name.replace('_', ' '):<13} {', '.join(value) if isinstance(value, tuple) else value}")
     name = state.run if state.step == "main" else f"{state.run} --step {state.step}"
     if state.status == "paused":
         say(f"to continue it: ralf send {state.run} --signal {state.waits_for}")
     elif state.status in ("failed", "dead", "cancelled"):
-        say(f"to open it again: ralf run retry {name}")
+        say(f"to reopen it: ralf run retry {name}")
     elif state.status == "lost":
-        say("start its program again: it continues here")
-
-
-def _text(state: RunState, saved: list[SavedState]) -> str:
-    lost = f"; its process died {so_many(state.losses, 'time')}" if state.losses else ""
-    repeats = f", {state.repeats:,} repeated for want of an answer" if state.repeats else ""
-    waits = (state.waits_for and f"for signal {state.waits_for}", state.not_before and f"until {state.not_before}")
-    who = ", ".join(filter(None, (state.by, f"process {state.process}" if state.process else "")))
-    kept = sum(one.kept for one in saved)
-    newest = f"{state.states:,} saved, the newest of {so_many(state.size, 'byte')}; {kept:,} kept"
-    fields = {
-        "step": state.step if len(state.steps) < 2 else f"{state.step} of {', '.join(state.steps)}",
-        "iteration": f"{state.iteration:,}, attempt {state.attempt:,}{lost}",
-        "waits": " ".join(filter(None, waits)),
-        "holder": f"{who}, claim {state.term:,}" if state.status == "running" else "",
-        "states": newest if saved else "none",
-        "calls": f"{state.calls:,} in this iteration{repeats}",
-        "signals": f"{state.signals:,} sent, {state.heard:,} received",
-        "began": state.began,
-        "last record": state.at,
-        "reason": state.reason,
-    }
-    return "\n".join(
-        [f"{state.run}: {_status(state)}", *(f"{name:<13} {text}" for name, text in fields.items() if text)]
-    )
+        say("to continue it: start its program again")
 
 
 def _stream(run: str, step: str | None, *, follow: bool) -> None:
@@ -165,25 +147,111 @@ def _stream(run: str, step: str | None, *, follow: bool) -> None:
 @command("root", "json", "step")
 @click.argument("run", metavar="RUN")
 def retry(run: str) -> None:
-    """Open RUN again: its iteration begins its first attempt, with its saved state and its answers. A step that waits
-    or is paused continues at once.
+    """Reopen RUN: its iteration starts again at its first attempt, with its saved state and answers. A waiting or
+    paused step continues at once.
 
-    The agent itself is started by its own program, or continues there if that is waiting.
+    The agent itself runs in its own program: start that, unless it is waiting.
     """
     _tell(retry_run(run, given("step"), root=root()))
-    say("its program continues it; start that, unless it is running")
+    say("start its program, unless it is running: it continues there")
 
 
 @command("root", "json", "step")
 @click.argument("run", metavar="RUN")
-@click.option("--reason", metavar="TEXT", default="", help="Why; it is recorded.")
+@click.option("--reason", metavar="TEXT", default="", help="The reason; recorded.")
 def cancel(run: str, reason: str) -> None:
-    """End RUN as cancelled. A process that works at it learns this when it next saves, asks or waits.
+    """Cancel RUN. Its process stops when it next saves, asks or waits.
 
-    Its states are kept: `ralf run retry` opens it again.
+    Its states are kept: `ralf run retry` reopens it.
     """
     _tell(cancel_run(run, given("step"), reason=reason, root=root()))
 
 
 def _tell(state: RunState) -> None:
     answer(state, f"{state.run}: {_status(state)}, iteration {state.iteration:,}")
+
+
+# ---- messages ----
+
+
+@command()
+@click.argument("to", required=False)
+@click.argument("text", required=False)
+@click.option("--fact", "facts", multiple=True, metavar="TEXT", help="A fact for the agent (repeatable).")
+@click.option("--artifact", "artifacts", multiple=True, metavar="PATH", help="A file to read (repeatable).")
+@click.option("--action", metavar="TEXT", default="", help="The action that the agent should take.")
+@click.option("--from", "sender", metavar="NAME", default="", help="The sender's name. Default: this agent's.")
+@click.option("--wait", is_flag=True, help="Send to a name that does not exist yet.")
+@click.option("--signal", metavar="NAME", help="Send a run the signal that it waits for, with TEXT as data.")
+@click.option("--id", "id_", metavar="ID", help="With --signal: a second signal with this id is ignored.")
+def send(
+    to: str | None,
+    text: str | None,
+    facts: tuple[str, ...],
+    artifacts: tuple[str, ...],
+    action: str,
+    sender: str,
+    wait: bool,
+    signal: str | None,
+    id_: str | None,
+) -> None:
+    """Send TEXT to TO: a session's id (the first 4 characters are enough), a route on which sessions work, the name of
+    a loop's agent, or with --signal a run. Without arguments, print the messages for this agent, once.
+
+    The next hook of the receiver passes the message to its agent, once, as data with the sender's name. An agent's
+    message has one or two sentences and names files instead of quoting them. A run receives each signal once, in order.
+
+    \b
+    Examples:
+      ralf send 3f2a91 "The schema has changed: read db/schema.sql again"
+      ralf send TASK-001 "The reader is done." --artifact src/reader.py --action "Review it."
+      ralf send survey yes --signal approval
+      ralf send
+    """
+    here = project()
+    if to is None:
+        found = agent_messages.receive(here, agent_messages.own_names())
+        answer(found, *([inbox.listed(found)] if found else []))
+        if not found:
+            say("no new message")
+        return
+    try:
+        if signal is not None:
+            _signal(to, signal, text, by=sender, id_=id_, wait=wait)
+            return
+        if id_ is not None:
+            raise click.UsageError("--id requires --signal NAME")
+        if text is None:
+            raise click.UsageError('the message has no text: ralf send TO "TEXT"')
+        receivers = agent_messages.receivers_of(here, to, waits=wait)
+    except NotFound as error:
+        if not wait and error.where == to:
+            error.hint = f"{error.hint}; to send it anyway: --wait".lstrip("; ")
+        raise
+    if is_person() and not (facts or artifacts or action):
+        words, sender = text, sender or "ralf send"
+    else:
+        made = agent_messages.compose(here, text, facts=facts, artifacts=artifacts, action=action, sender=sender)
+        words, sender = made.render(), made.sender
+    sent = [{"to": one, "id": inbox.send(here, one, words, sender=sender, by=author())} for one in receivers]
+    answer(sent, *(f"{one}: delivered by its next hook, or when it reads its messages" for one in receivers))
+
+
+def _signal(run: str, name: str, text: str | None, *, by: str, id_: str | None, wait: bool) -> None:
+    """Send a signal to a run; `text` "-": standard input; `wait`: even if the run does not exist yet."""
+    root = project().root
+    note = ""
+    try:
+        state = get_run(run, root=root)
+        note = f"note: {run} is {state.status}" if state.ended else ""
+    except RunNotFound:
+        if not wait:
+            raise
+    is_piped = text == "-" and sys.stdin is not None
+    data = sys.stdin.buffer.read() if is_piped else (text or "").encode("utf-8", "surrogateescape")
+    sent = send_signal(run, name, data, by=by, origin=author(), id=id_, root=root)
+    fields = {field: getattr(sent, field) for field in ("id", "name", "sent", "by", "origin")}
+    text = f"{run}: signal {sent.name} sent, {so_many(len(data), 'byte')}, id {sent.id}"
+    answer(fields | {"size": len(data)}, text)
+    if note:
+        say(note)

@@ -1,12 +1,12 @@
-"""`ralf status`: the current route, its task, its session, and what needs attention."""
+"""`ralf status`: the current route, its task and session, what needs attention; with --all every session."""
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from shlex import quote
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,41 +19,35 @@ from ralf.route import shared
 from ralf.tasks import store
 from ralf.tasks.model import TaskState
 from ralf.tasks.store import TaskList
-from ralf_cli.command import command, handed_over, is_json, project, root
+from ralf_cli.command import command, is_json, project, root
 from ralf_cli.options import complete_route
-from ralf_cli.output import complain, emit_json, fields_of, price, say
-from ralf_cli.tables import in_brief, so_many
+from ralf_cli.output import complain, emit_json, fields_of, in_brief, price, say, so_many, table
 from ralf_cli.tasktext import named
 from ralf_integrations.hooks import session_registry
 from ralf_integrations.loop.state import load as state_of_loop
 
+if TYPE_CHECKING:
+    from ralf_integrations.health.rules import Session
+
 _NAMED = 3  # routes on one line
-_AGAIN = 2  # seconds
+_ID = 8  # characters of a session's id, at least
 
 
-@command(is_fenced=False)
-@click.option("--route", metavar="ROUTE", shell_complete=complete_route, help="Of this route. Default: the session's.")
+@command()
+@click.option("--route", metavar="ROUTE", shell_complete=complete_route, help="Default: the session's route.")
 @click.option("--all", "all_", is_flag=True, help="Every session: window, pressure, last checkpoint, problems.")
 @click.option("--idle", is_flag=True, help="With --all: also sessions that were idle for more than a day.")
 @click.option("--nudge", is_flag=True, help="With --all: send a notice to each session that crosses the threshold.")
-@click.option("--watch", is_flag=True, help="With --all: again every two seconds, until Ctrl-C.")
-def status(route: str | None, all_: bool, idle: bool, nudge: bool, watch: bool) -> Status | None:
-    """Show the current route and why it was chosen, the last checkpoint, tokens until the next one, the last hook
-    call, the tasks and the loop, other routes, and what of any route needs attention.
+def status(route: str | None, all_: bool, idle: bool, nudge: bool) -> Status | None:
+    """Show the current route and why it was chosen, its last checkpoint, the tokens until the next one, the last hook
+    call, the tasks and the loop, other routes, and the problems of any route.
 
-    With --all: every session known from hooks or from the client's logs, with the tokens in its window, pressure,
-    growth, minutes to the next checkpoint and to compaction, and problems. Times are estimates.
+    With --all, show every session known from hooks or from clients' logs: the tokens in its window, pressure, growth,
+    minutes to the next checkpoint and to compaction, and problems. Times are estimates.
     """
-    if all_ or nudge or idle or watch:
-        from ralf_cli import health
-
-        health.show(route, idle=idle, nudge=nudge)
-        while watch:
-            time.sleep(_AGAIN)
-            click.clear()
-            health.show(route, idle=idle, nudge=nudge)
+    if all_ or nudge or idle:
+        _show_all(route, idle=idle, nudge=nudge)
         return None
-
     found, task = look(project(), route), _task()
     when = session_registry.last_called(project())
     called = _time(when) if when else ""
@@ -63,9 +57,8 @@ def status(route: str | None, all_: bool, idle: bool, nudge: bool, watch: bool) 
         return found
     others = [one for one in ralf.list_routes(root=root()) if one.route != routing.known(project(), found.route)]
     tasks = store.Tasks(project()).list(limit=1) if (project().folder.parent / "tasks").is_dir() else None
-    with handed_over():
-        for name, text in _lines(found, task, tasks, called, others):
-            click.echo(f"{name:<16} {text}")
+    for name, text in _lines(found, task, tasks, called, others):
+        click.echo(f"{name:<16} {text}")
     looked = [(found.route, found.damage), *((one.route, one.damage) for one in others)]
     damaged = [(damage, f"ralf show {name}") for name, damage in looked if damage]
     damaged += [(problem, f"mend the file: {path}") for path, problem in (tasks.damaged if tasks is not None else ())]
@@ -79,7 +72,7 @@ def status(route: str | None, all_: bool, idle: bool, nudge: bool, watch: bool) 
 def _lines(
     found: Status, task: TaskState | None, tasks: TaskList | None, called: str, others: list[RouteSummary]
 ) -> Iterator[tuple[str, str]]:
-    """What is shown of one route, a name and a text each."""
+    """The lines of the status: a name and a text each."""
     state = "not opted in: ralf init" if not found.opted_in else "" if found.hooks else "hooks are off: ralf init"
     yield "project", f"{found.root}" + (f"  ({state})" if state else "")
     is_alone = found.rule == routing.DEFAULT and not found.revision and found.routes == 1 and not environment.is_agent()
@@ -88,8 +81,8 @@ def _lines(
     if task is not None:
         yield "task", named(task)
     kinds = {"ready": "ready", "claimed": "claimed", "blocked": "waiting for others"}
-    told = [f"{tasks.counts[kind]:,} {words}" for kind, words in kinds.items() if tasks and tasks.counts[kind]]
-    counted = [f"{tasks.counts['pending']:,} open ({', '.join(told)})"] if tasks and tasks.counts["pending"] else []
+    parts = [f"{tasks.counts[kind]:,} {words}" for kind, words in kinds.items() if tasks and tasks.counts[kind]]
+    counted = [f"{tasks.counts['pending']:,} open ({', '.join(parts)})"] if tasks and tasks.counts["pending"] else []
     counted += [f"{tasks.counts['failed']:,} failed"] if tasks and tasks.counts["failed"] else []
     if counted:
         yield "tasks", f"{', '.join(counted)}: ralf task list"
@@ -112,34 +105,34 @@ def _lines(
         left = len(others) - len(found.others)
         yield "other routes", ", ".join(found.others) + (f" and {left:,} more: ralf list" if left > 0 else "")
     if found.foreign:
-        yield "foreign", f"it holds what came with the repository: ralf trust {found.route}"
+        yield "foreign", f"part of it came with the repository: ralf trust {found.route}"
     if foreign := [one.route for one in others if one.foreign]:
         more = f" and {len(foreign) - _NAMED:,} more" if len(foreign) > _NAMED else ""
         accept = f"ralf trust {foreign[0]}" if len(foreign) == 1 else "ralf trust"
-        yield "foreign", f"{', '.join(foreign[:_NAMED])}{more}: came with the repository, at least in part: {accept}"
+        yield "foreign", f"{', '.join(foreign[:_NAMED])}{more}: came with the repository, in whole or in part: {accept}"
     accepted, new = shared.others(project())
     for name, count in sorted(Counter(note.by for note in new).items()):
         yield "shared", f"{count:,} new by {name}: ralf trust {quote(name)}"
     if accepted and not project().git.shares():
-        yield "sharing", "others share what they decide here, and you do not: ralf init --share"
+        yield "sharing", "others share their decisions here, you do not: ralf init --share"
     in_another = f"  (in route {found.session_route})" if found.session_route else ""
     yield "session", f"{found.transcript}{in_another}" if found.transcript else "none found for this project"
     if found.opted_in:
-        yield "last hook", called or "none has called yet"
+        yield "last hook", called or "none yet"
     if found.problem:
         yield "problem", found.problem
     if found.tokens_since is not None:
         due = f"next checkpoint in about {found.tokens_to_next:,}" if found.tokens_to_next else "a checkpoint is due"
         yield "since then", f"about {found.tokens_since:,} tokens; {due}"
     if found.model or found.model_problem:
-        waiting = f"{so_many(found.owed, 'checkpoint')} to hand over at" if found.owed else "nothing to ask"
+        waiting = f"{so_many(found.owed, 'checkpoint')} without a hand-over" if found.owed else "nothing to do"
         yield "model", f"{found.model or 'none'}  ({found.model_problem or waiting})"
     for name, spent in (("spent here", found.spend), ("spent in all", found.spend_total)):
         if spent.calls:
-            told = [price(spent.tokens, spent.cost_usd or None)] if spent.tokens or spent.cost_usd else []
-            told += [price(spent.estimated_tokens, None, is_estimated=True)] if spent.estimated_tokens else []
+            parts = [price(spent.tokens, spent.cost_usd or None)] if spent.tokens or spent.cost_usd else []
+            parts += [price(spent.estimated_tokens, None, is_estimated=True)] if spent.estimated_tokens else []
             today = f"; today {spent.day_tokens:,} tokens" if spent is found.spend_total else ""
-            yield name, f"{so_many(spent.calls, 'call')}, {' and '.join(told) or '0 tokens'}{today}"
+            yield name, f"{so_many(spent.calls, 'call')}, {' and '.join(parts) or '0 tokens'}{today}"
 
 
 def _time(when: float) -> str:
@@ -147,7 +140,7 @@ def _time(when: float) -> str:
 
 
 def _task() -> TaskState | None:
-    """The task that whoever runs this holds: that of its lease, else the one that was claimed last."""
+    """The task that the caller holds: that of its lease, else the one claimed last."""
     if not (project().folder.parent / "tasks").is_dir():
         return None
 
@@ -159,7 +152,7 @@ def _task() -> TaskState | None:
 
 
 def suggest(found: Status | None) -> None:
-    """Say on stderr what to type next, for someone who typed `ralf` alone."""
+    """Suggest the next commands on stderr, for someone who typed `ralf` alone."""
     if found is None:
         return
     if found.revision:
@@ -172,3 +165,50 @@ def suggest(found: Status | None) -> None:
         commands = ["ralf init --client claude-code (or codex, gemini)", "ralf checkpoint NAME --transcript FILE"]
     for typed in (*commands, "ralf --help"):
         say(f"next: {typed}")
+
+
+# ---- every session ----
+
+_HEADINGS = ("SESSION", "STATE", "ROUTE", "FULL", "TOKENS", "A MINUTE", "CHECKPOINT IN", "COMPACTION IN", "LAST SAVED")
+
+
+def _show_all(route: str | None, *, idle: bool, nudge: bool) -> None:
+    """Print every session of a project, or of a route; `nudge`: first send a notice to each above the threshold."""
+    from ralf_integrations.health import look as health
+
+    found = health.look(route=route, everything=idle, root=root())
+    for session in health.nudge(project(), found) if nudge else ():
+        say(f"nudged {session}")
+    if is_json():
+        emit_json(found)
+        return
+    if not found.sessions:
+        say("no session of this project was active in the last 24 hours; to list older ones: ralf status --all --idle")
+        return
+    ids, length = {one.session for one in found.sessions}, _ID
+    while len({id_[:length] for id_ in ids}) < len(ids):  # `send` takes an id that is unique
+        length += 1
+    table(_HEADINGS, [(one.session[:length], *_cells(one)) for one in found.sessions], right=(3, 4, 5, 6, 7, 8))
+    for one in found.sessions:
+        for warned in one.warnings:
+            say(f"warning: {one.session}: {warned.rule}: {warned.text}")
+            say(f"hint: {warned.hint}")
+
+
+def _cells(one: Session) -> tuple[object, ...]:
+    return (
+        one.state,
+        one.route,
+        "-" if one.percent is None else f"{one.percent:.0f} %",
+        "-" if one.tokens is None else one.tokens,
+        "-" if one.growth is None else round(one.growth),
+        *map(_minutes, (one.minutes_to_checkpoint, one.minutes_to_compaction, one.minutes_since_checkpoint)),
+    )
+
+
+def _minutes(minutes: float | None) -> str:
+    if minutes is None:
+        return "-"
+    if minutes < 120:
+        return f"{minutes:.0f} min"
+    return f"{minutes / 60:.0f} h" if minutes < 48 * 60 else f"{minutes / 1440:.0f} d"

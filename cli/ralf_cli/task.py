@@ -1,4 +1,4 @@
-"""`ralf task`: the list of tasks, and claiming, completing and releasing one of them."""
+"""`ralf task` and `ralf plan`: tasks, their claims, and their order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ralf.text.cleaning import clean
 from ralf_cli import tasktext
 from ralf_cli.command import F, command, given, handed_over, is_json, is_read_by_an_agent, project, root, shared
 from ralf_cli.main import LazyGroup
-from ralf_cli.output import answer, complain, emit_json, given_back, given_text, say, table, warn
+from ralf_cli.output import answer, complain, emit_json, given_back, given_text, say, so_many, table, warn
 from ralf_integrations.loop.options import seconds_of
 
 task = LazyGroup(
@@ -24,7 +24,7 @@ task = LazyGroup(
     help="""List, claim and finish tasks.
 
     A task is one Markdown file in .autonomous/tasks, which you can edit at any time. An agent claims a task, works on
-    it and completes it. A claim lasts as long as the agent shows signs of life.
+    it and completes it. A claim lasts as long as its agent is active.
 
     \b
     Examples:
@@ -33,7 +33,9 @@ task = LazyGroup(
       ralf task claim
       ralf task done "The parser reads both formats"
     """,
-    params=[shared("task", "--task", of="ralf task", metavar="ID", help="Default: RALF_LEASE, else the one you hold.")],
+    params=[
+        shared("task", "--task", of="ralf task", metavar="ID", help="Default: the task of RALF_LEASE, else yours.")
+    ],
 )
 
 
@@ -41,23 +43,23 @@ task = LazyGroup(
 
 
 def _with_fields(command: F) -> F:
-    """Add what a task has beside its title; the command gets what is given of it."""
-    after = 'What must be completed first: ids or titles. May be repeated; "" for none.'
+    """Add the options for a task's fields."""
+    after = 'A task to complete first: id or title. Repeatable; "" for none.'
     for option in (
-        click.option("--route", metavar="ROUTE", help="Where its context is kept. Default: a route of its own."),
-        click.option("--verify", metavar="CMD", help="A command whose exit status says whether the task is done."),
+        click.option("--route", metavar="ROUTE", help="The route that keeps its context. Default: its own."),
+        click.option("--verify", metavar="CMD", help="A command that must exit with 0 when the task is done."),
         click.option("--after", metavar="TASK", multiple=True, help=after),
-        click.option("--role", metavar="ROLE", help="Which kind of agent does it. Default: any."),
-        click.option("-t", "--tag", "tags", metavar="TAG", multiple=True, help='May be repeated; "" for none.'),
-        click.option("-p", "--priority", type=click.IntRange(1, 10), metavar="N", help="1 to 10, 10 comes first."),
-        click.option("-d", "--text", metavar="TEXT", help="What is to be done, as Markdown; - reads it from stdin."),
+        click.option("--role", metavar="ROLE", help="The kind of agent that may claim it. Default: any."),
+        click.option("-t", "--tag", "tags", metavar="TAG", multiple=True, help='Repeatable; "" for none.'),
+        click.option("-p", "--priority", type=click.IntRange(1, 10), metavar="N", help="1 to 10, 10 first."),
+        click.option("-d", "--text", metavar="TEXT", help="The work, as Markdown; - reads it from stdin."),
     ):
         command = option(command)
     return command
 
 
 def _given(**fields: Any) -> dict[str, Any]:
-    """The fields that were given: a text for `-`, and no empty ones among several."""
+    """The fields that were given; `-` is replaced by standard input, and "" by an empty list."""
     if fields["text"] is not None:
         fields["text"] = given_text(fields["text"])
     found = {name: value for name, value in fields.items() if value not in (None, ())}
@@ -67,12 +69,12 @@ def _given(**fields: Any) -> dict[str, Any]:
 @command(is_fenced=False)
 @click.argument("title")
 @_with_fields
-@click.option("--checkpoint", is_flag=True, help="Whoever completes it hands over and ends: a fresh agent goes on.")
-@click.option("--id", metavar="ID", help="Its id. Default: a short random one.")
+@click.option("--checkpoint", is_flag=True, help="Start a fresh agent after this task.")
+@click.option("--id", metavar="ID", help="Default: a short random id.")
 def add(title: str, **fields: Any) -> None:
-    """Add a task and print its id. It becomes a file in .autonomous/tasks/active, which you can edit.
+    """Add a task, a file in .autonomous/tasks/active, and print its id.
 
-    --after takes ids and titles. If one fits no task or several, nothing is added and the candidates are named.
+    --after takes ids and titles. If one matches no task or several, nothing is added and ralf lists the candidates.
 
     \b
     Examples:
@@ -96,26 +98,26 @@ def add(title: str, **fields: Any) -> None:
 
 @command()
 @click.argument("id_", metavar="ID")
-@click.option("--title", metavar="TEXT", help="Another title.")
+@click.option("--title", metavar="TEXT", help="A new title.")
 @_with_fields
-@click.option("--checkpoint/--no-checkpoint", default=None, help="Whether whoever completes it hands over and ends.")
-@click.option("--status", type=click.Choice(("pending", "cancelled")), help="Take it off the list, or put it back.")
-@click.option("--into", "titles", multiple=True, metavar="TITLE", help="Split it into parts in this order. Repeatable.")
+@click.option("--checkpoint/--no-checkpoint", default=None, help="Whether a fresh agent starts after this task.")
+@click.option("--status", type=click.Choice(("pending", "cancelled")), help="Cancel it, or reopen it.")
+@click.option("--into", "titles", multiple=True, metavar="TITLE", help="Split it into these parts. Repeatable.")
 def edit(id_: str, titles: tuple[str, ...], **fields: Any) -> None:
     """Change the task ID. You can also edit its file at any time, in any editor.
 
-    With --into it is cancelled, and its parts take its place: they keep its role, priority and dependencies, and what
-    waited for it waits for the last one.
+    --into cancels the task and replaces it by its parts. They keep its role, priority and dependencies; tasks that
+    waited for it wait for the last part.
     """
     wanted = _given(**fields)
     if titles and wanted:
-        raise click.UsageError("--into stands alone")
+        raise click.UsageError("--into takes no other option")
     if titles:
         parts = editing.split(id_, titles, root=root())
         answer([tasktext.as_json(part) for part in parts], *map(tasktext.named, parts))
         return
     if not wanted:
-        raise UsageError(id_, "say what is changed, or edit its file", f"ralf task show {id_}")
+        raise UsageError(id_, "no change was named", f"ralf task show {id_}")
     state = editing.edit(id_, **wanted, root=root())
     _tell(state, tasktext.full(state))
 
@@ -129,10 +131,9 @@ def edit(id_: str, titles: tuple[str, ...], **fields: Any) -> None:
 @click.option("-t", "--tag", metavar="TAG", help="Only tasks with this tag.")
 @click.option("--all", "every", is_flag=True, help="Every task, finished ones included, without a limit.")
 def list_(**how: Any) -> None:
-    """List the unfinished tasks, the most urgent first; at most 50 of them.
+    """List the unfinished tasks, the most urgent first; at most 50.
 
-    A task that came with the repository is labelled "foreign"; no one can claim it until you accept it
-    (`ralf trust`).
+    A task that came with the repository is labelled "foreign". It cannot be claimed until you accept it (`ralf trust`).
     """
     found = tasktext.tasks_of(**how, root=root())
     if is_json():
@@ -152,14 +153,18 @@ def list_(**how: Any) -> None:
 
 @command(is_fenced=False)
 @click.argument("id_", required=False, metavar="[ID]")
-@click.option("--fresh", is_flag=True, help="Of ID what a fresh agent reads first, as without ID.")
+@click.option("--fresh", is_flag=True, help="Show what a fresh agent on ID reads first.")
 @click.option(
-    "--max-tokens", type=click.IntRange(0), default=2_500, metavar="N", help="Hard limit of what it reads. [2500]"
+    "--max-tokens",
+    type=click.IntRange(0),
+    default=2_500,
+    metavar="N",
+    help="Hard limit of that text. [2500]",
 )
 def show(id_: str | None, fresh: bool, max_tokens: int) -> None:
-    """Show the task ID (or its title): text, dependencies, holder, attempts and evidence. Without ID, or with --fresh:
-    what a fresh agent needs to go on: who it is, its task with all attempts, the brief of its route, summaries of the
-    tasks before it, what comes next and what to do.
+    """Show the task ID (or its title): text, dependencies, holder, attempts and evidence. Without ID, or with --fresh,
+    show what a fresh agent needs to continue: its name, its task with all attempts, the brief of its route, summaries
+    of earlier tasks, the next tasks and the next command.
     """
     if id_ is not None and not fresh:
         state = store.get(id_, root=root())
@@ -179,17 +184,17 @@ def show(id_: str | None, fresh: bool, max_tokens: int) -> None:
 
 @command()
 @click.argument("id_", required=False, metavar="[ID]")
-@click.option("--role", metavar="ROLE", help="Prefer tasks for this role; then tasks for any role.")
-@click.option("--lease", default="15m", metavar="TIME", help="How long it lasts without a sign of life. [15m]")
+@click.option("--role", metavar="ROLE", help="Prefer tasks for this role, then tasks for any role.")
+@click.option("--lease", default="15m", metavar="TIME", help="The claim expires after this much inactivity. [15m]")
 def claim(id_: str | None, role: str | None, lease: str) -> None:
     """Claim the task ID, or the most urgent one that is ready, and print it with its lease.
 
-    The claim lasts as long as you work: hooks and every `ralf` command that runs with RALF_LEASE are signs of life.
-    A task whose holder is gone can be claimed again. If you already hold a task, it is printed again.
+    The claim lasts as long as you work: hooks, and every `ralf` command that runs with RALF_LEASE, renew it. An expired
+    claim frees the task. If you already hold a task, it is printed again.
     """
     seconds = seconds_of(lease, "--lease", least=1.0)
     if seconds is None:
-        raise UsageError("--lease", "lasts for some time", "ralf task claim --lease 1h")
+        raise UsageError("--lease", "has to expire", "ralf task claim --lease 1h")
     tasktext.check_may_claim(root())
     state = claims.claim(id_, role=role, seconds=int(seconds), root=root())
     _tell(state, tasktext.claimed(state, project().command))
@@ -198,26 +203,26 @@ def claim(id_: str | None, role: str | None, lease: str) -> None:
 @command("root", "json", "task")
 @click.argument("text", required=False, metavar="TEXT", default="")
 def progress(text: str) -> None:
-    """Record how far your task is. The next agent reads the last report if you do not finish."""
-    state = _closed("progress", text, "how far it is")
+    """Record the progress of your task. The next agent reads the last report if you do not finish."""
+    state = _closed("progress", text, "its progress")
     _tell(state, f"{tasktext.named(state)}: noted")
 
 
 @command("root", "json", "task")
 @click.argument("summary", required=False, metavar="SUMMARY", default="")
 def done(summary: str) -> None:
-    """Complete your task. SUMMARY says what came of it, and what later agents must know; - reads it
-    from standard input. A summary of a few words is completed with what the task's checkpoint says.
+    """Complete your task. SUMMARY is the result, with what later agents must know; - reads it from standard input. ralf
+    adds the task's checkpoint to a summary of a few words.
 
-    The task's `verify` command must pass first, if it may run (verify_commands in config.local.yaml); if it does not,
-    the task stays yours. Without it, the last test run after the last edit is recorded as the evidence. If the lease
-    has run out and someone else holds the task, nothing is recorded.
+    The task's `verify` command must pass first, if it may run (verify_commands in config.local.yaml); if it fails, you
+    keep the task. Without it, the last test run after the last edit is recorded as the evidence. If the lease has
+    expired and someone else holds the task, nothing is recorded.
 
     \b
-    Exit status: 1 `verify` did not pass · 3 you hold no task, no such task ·
-    5 the lease has run out, and someone else holds the task
+    Exit status: 1 `verify` failed · 3 you hold no task, no such task ·
+    5 the lease has expired, and someone else holds the task
     """
-    state = _closed("done", summary, "what came of the task, and what the agents of later tasks must know")
+    state = _closed("done", summary, "its result, and what later agents must know")
     ends = tasktext.is_at_checkpoint(state, root())
     _tell(state, tasktext.ended(state, project().command, checkpoint=ends))
 
@@ -225,7 +230,7 @@ def done(summary: str) -> None:
 @command("root", "json", "task")
 @click.argument("reason", required=False, metavar="REASON", default="")
 def fail(reason: str) -> None:
-    """Report that your task cannot be done, and why. Tasks that wait for it stay blocked until it is retried."""
+    """Report that your task cannot be done, and why. Tasks that depend on it stay blocked until it is retried."""
     state = _closed("fail", reason, "why it cannot be done")
     _tell(state, tasktext.ended(state, project().command))
 
@@ -240,10 +245,10 @@ def release(id_: str | None, note: str) -> None:
 
 
 def _closed(what: str, text: str, wanted: str) -> TaskState:
-    """Say something of a task, by the function of that name; UsageError where that is nothing."""
+    """Call the function `what` of claims; UsageError without words."""
     words = given_text(text)
     if not clean(words).strip():
-        raise UsageError(f"ralf task {what}", f"needs words: {wanted}", f'ralf task {what} "TEXT"')
+        raise UsageError(f"ralf task {what}", f"needs a text: {wanted}", f'ralf task {what} "TEXT"')
     with given_back(words):
         state: TaskState = getattr(claims, what)(words, task=given("task"), root=root())
     return state
@@ -252,3 +257,52 @@ def _closed(what: str, text: str, wanted: str) -> TaskState:
 def _tell(state: TaskState, text: str) -> None:
     answer(tasktext.as_json(state), text)
     warn(state.warnings)
+
+
+# ---- the plan ----
+
+
+@command("dry_run")
+@click.option("--every", type=click.IntRange(min=1), metavar="N", help="A checkpoint after every N tasks.")
+@click.option("--budget", type=click.IntRange(1), metavar="TOKENS", help="A checkpoint per TOKENS of work.")
+@click.option("--draw", is_flag=True, help="Show the current plan; change nothing.")
+@click.option("--anew", is_flag=True, help="Ignore the current plan and its edits.")
+def plan(every: int | None, budget: int | None, draw: bool, anew: bool) -> None:
+    """Put the open tasks in order: dependencies first, then priority and age, with checkpoints between them.
+
+    At a checkpoint the agent hands over and exits, and a fresh agent continues. By default there is a checkpoint after
+    every task. Each role and each route has its own chain. The plan is one file, .autonomous/tasks/plan.yaml.
+    """
+    from ralf.tasks import planfile as plans, serializing
+
+    dry_run = bool(given("dry_run"))
+    if draw and (every or budget or anew or dry_run):
+        raise click.UsageError("--draw takes none of --every, --budget, --anew, --dry-run")
+    listed = store.Tasks(project()).list()
+    if draw:
+        made = plans.load(project())
+    else:
+        made = serializing.serialize(
+            every=every,
+            budget=budget,
+            anew=anew,
+            dry_run=dry_run,
+            states=listed.tasks,
+            damaged=[path for path, _ in listed.damaged],
+            root=root(),
+        )
+    for note in made.notes if made is not None else ():
+        say(f"note: {note}")
+    if is_json():
+        emit_json(made)
+    elif made is None:
+        say("no plan yet; make one: ralf plan")
+    elif not made.chains:
+        say('no open tasks to put in order; add one: ralf task add "TITLE"')
+    else:
+        click.echo(plans.render(made, (state.task for state in listed.tasks if not state.is_foreign)).decode())
+        checkpoints = sum(len(chain.placed) for chain in made.chains)
+        counts = ((len([*made]), "task"), (len(made.chains), "chain"), (checkpoints, "checkpoint"))
+        click.echo(", ".join(so_many(count, noun) for count, noun in counts))
+        if not draw:
+            click.echo("dry run: nothing was written" if dry_run else str(plans.path_of(project())))

@@ -1,8 +1,7 @@
-"""Tasks as text and as JSON, and which of them a list has."""
+"""Tasks as text and as JSON, and the tasks of a list."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any
@@ -13,7 +12,7 @@ from ralf.tasks import store
 from ralf.tasks.model import Attempt, Evidence, TaskState
 from ralf.tasks.store import TaskList
 from ralf.text.cleaning import clean, one_line, trimmed
-from ralf_cli.tables import so_many
+from ralf_cli.output import so_many
 
 _MOST = 50  # tasks that a list shows where nothing else is asked for
 _TITLE, _NAMED = 60, 3  # characters of a title in the list; ids that are named in it
@@ -21,7 +20,7 @@ _COMPLETED = {"claimed": "not verified", "verified": "verified", "failed": "chec
 
 
 def named(state: TaskState) -> str:
-    """A task as it is named in an answer: its id and title, and whether these are another's words."""
+    """The id and the title of a task, and whether it is foreign."""
     return f"{state.task.id}{' (foreign)' * state.is_foreign}: {_title(state)}"
 
 
@@ -41,7 +40,7 @@ def state_of(state: TaskState) -> str:
 
 
 def _describe(state: TaskState) -> str:
-    """The state of a task with who has it, what it waits for, or what says that it is done."""
+    """The state of a task with its holder, the tasks that it waits for, or its evidence."""
     word = state_of(state)
     if word in ("claimed", "foreign") and state.claim is not None:
         return f"{'' if word == 'claimed' else 'foreign, '}claimed by {one_line(clean(state.claim.by))}"
@@ -63,20 +62,14 @@ def cells(state: TaskState) -> tuple[object, ...]:
 
 
 def claimed(state: TaskState, ralf: str) -> str:
-    """What whoever has claimed a task reads: the task, the lease, how to go on and how to end it.
+    """The text for an agent that has claimed a task: all of the task, and the commands to end the claim.
 
-    ralf  what is typed in place of `ralf`
+    ralf  the command that is typed in place of `ralf`
     """
-    id_, claim = state.task.id, state.claim
-    lines = [named(state)]
-    if claim is not None:
-        lasts = f"lasts {_lasts(claim.seconds)} without a sign of life"
-        lines.append(_field("lease", f"RALF_LEASE={claim.lease(id_)}  ({lasts})"))
-    lines += [_field(name, value) for name, value in _work(state)]
+    id_ = state.task.id
     return "\n".join(
         (
-            *lines,
-            *_body(state),
+            full(state),
             "",
             f"To read what came before: {ralf} task show {id_} --fresh",
             f"When it is done: {ralf} task done --task {id_} SUMMARY",
@@ -92,7 +85,8 @@ def full(state: TaskState) -> str:
     foreign = f"its file was not written by your ralf: ralf trust {task.id}" if state.is_foreign else ""
     lease = ""
     if claim is not None:
-        lease = f"{claim.lease(task.id)}, since {_at(claim.claimed)}, lasts {_lasts(claim.seconds)}"
+        lasts = f"expires after {_lasts(claim.seconds)} without activity"
+        lease = f"RALF_LEASE={claim.lease(task.id)}  (since {_at(claim.claimed)}; {lasts})"
     fields = [
         ("state", _describe(state)),
         ("foreign", foreign),
@@ -102,7 +96,9 @@ def full(state: TaskState) -> str:
         ("role", task.role),
         ("after", ", ".join(task.after)),
         ("waits for", ", ".join(id_ for id_ in state.waits_for if id_ not in task.after)),
-        *_work(state),
+        ("checkpoint", "hand over and exit after it: a fresh agent continues" if task.checkpoint else ""),
+        ("verify", _verify(state) if task.verify else ""),
+        ("progress", f"{state.progress}  ({_at(state.progress_at)})" if state.progress else ""),
         ("route", task.context_route),
         ("created", " by ".join(filter(None, (_at(task.created), task.created_by)))),
         ("finished", _at(state.finished)),
@@ -112,23 +108,24 @@ def full(state: TaskState) -> str:
         *(("attempt", _attempt(number, one)) for number, one in enumerate(state.attempts, start=1)),
         ("file", str(state.path or "")),
     ]
-    return "\n".join([named(state), *(_field(name, value) for name, value in fields if value), *_body(state)])
+    body = clean(task.text).strip()
+    lines = [named(state), *(_field(name, value) for name, value in fields if value)]
+    return "\n".join([*lines, *(["", body] if body else [])])
 
 
 def ended(state: TaskState, ralf: str = "", *, checkpoint: bool = False) -> str:
-    """What whoever has ended a claim reads: what became of the task, what says so, and what to do next.
+    """The text for an agent that has ended a claim: the state of the task, its evidence, and the next command.
 
-    ralf        what is typed in place of `ralf`; "" where there is nothing to do next
+    ralf        the command that is typed in place of `ralf`; "": there is no next command
     checkpoint  whether a checkpoint comes after the task
     """
     lines = [f"{named(state)}: {_describe(state)}"]
     if state.evidence is not None and state.task.status == "completed":
         lines.append(_field("evidence", _evidence(state.evidence)))
     if checkpoint:
-        lines.append("A checkpoint comes after it. Hand over, then end your session: a fresh agent goes on.")
-        lines.append(_handover(state, ralf))
+        lines += ["A checkpoint comes after it. Hand over and exit: a fresh agent continues.", _handover(state, ralf)]
     elif ralf:
-        lines.append(f"To go on: {ralf} task claim")
+        lines.append(f"Next: {ralf} task claim")
     return "\n".join(lines)
 
 
@@ -138,29 +135,19 @@ def as_json(state: TaskState) -> dict[str, Any]:
     return asdict(state) | {"state": state_of(state), "lease": lease, "failures": state.failures}
 
 
-def _body(state: TaskState) -> list[str]:
-    body = clean(state.task.text).strip()
-    return ["", body] if body else []
-
-
-def _work(state: TaskState) -> Iterator[tuple[str, str]]:
-    task = state.task
-    if task.checkpoint:
-        yield "checkpoint", "hand over and end when it is done: a fresh agent goes on"
-    if task.verify:
-        again = f"; accept it: ralf task edit {task.id} --verify 'COMMAND'"
-        edited = state.has_edited_verify and not state.is_foreign
-        yield "verify", task.verify + f"  (not run: an edit of the file changed it{again})" * edited
-    if state.progress:
-        yield "progress", f"{state.progress}  ({_at(state.progress_at)})"
+def _verify(state: TaskState) -> str:
+    if not state.has_edited_verify or state.is_foreign:
+        return state.task.verify
+    again = f"accept it: ralf task edit {state.task.id} --verify 'COMMAND'"
+    return f"{state.task.verify}  (not run: an edit of the file changed it; {again})"
 
 
 def _evidence(evidence: Evidence) -> str:
     what = {
-        "claimed": "claimed done: nothing has verified it",
+        "claimed": "reported done, not verified",
         "verified": "verified",
         "failed": "not verified: the check failed",
-        "stale": "stale: files were edited after it was verified",
+        "stale": "stale: files were edited after the check",
     }.get(evidence.state, evidence.state)
     if evidence.state == "claimed" and evidence.command:
         why = f": {evidence.output}" if evidence.output else " has not been run since the last edit"
@@ -173,7 +160,7 @@ def _evidence(evidence: Evidence) -> str:
 def _attempt(number: int, attempt: Attempt) -> str:
     ended_ = f" to {_at(attempt.ended)}" if attempt.ended else ""
     note = f": {attempt.note}" if attempt.note else ""
-    return f"{number}. {attempt.outcome or 'goes on'}, {attempt.by}, {_at(attempt.began)}{ended_}{note}"
+    return f"{number}. {attempt.outcome or 'continues'}, {attempt.by}, {_at(attempt.began)}{ended_}{note}"
 
 
 def _at(time: str) -> str:
@@ -188,13 +175,13 @@ def _field(name: str, value: str) -> str:
     return f"{name:<14}{one_line(clean(value))}"
 
 
-# ---- which tasks a list has ----
+# ---- lists ----
 
 
 def tasks_of(
     *, ready: bool, status: str | None, role: str | None, tag: str | None, every: bool, root: str | None
 ) -> TaskList:
-    """The tasks that a list shows, unfinished ones unless a status is named; `every`: all, however many."""
+    """The tasks of a list: unfinished ones unless a status is named; `every`: all, without a limit."""
     most = None if every or tag is not None else _MOST
     if every or ready or status:
         found = store.list_tasks(status=status, role=role, ready=ready, limit=most, root=root)
@@ -222,22 +209,22 @@ def nothing(root: str | None) -> str:
 
 
 def is_at_checkpoint(state: TaskState, root: str | None) -> bool:
-    """Whether whoever has completed this task hands over and ends: its file says so, or a checkpoint of the plan."""
+    """Whether a fresh agent continues after this task, by its file or by the plan."""
     if state.task.status != "completed" or state.task.checkpoint:
         return state.task.checkpoint
-    with suppress(RalfError, OSError):  # what was written is told all the same
+    with suppress(RalfError, OSError):  # the task is completed all the same
         return store.at(root).read(lambda book: book.is_at_checkpoint(state.task.id))
     return False
 
 
 def check_may_claim(root: str | None) -> None:
-    """NotFound for an agent that has completed the task of its lease before a checkpoint."""
+    """NotFound if the agent has completed the task of its lease, and a checkpoint follows."""
     id_, _, number = environment.lease().rpartition(":")
     state = store.at(root).states([id_]).get(id_) if id_ else None
     if state is None or state.task.status != "completed" or not is_at_checkpoint(state, root):
         return
     if any(one.outcome == "done" and str(one.number) == number for one in state.attempts):
-        why = "a checkpoint comes after it: hand over, then end your session; a fresh agent goes on"
+        why = "a checkpoint comes after it: hand over and exit; a fresh agent continues"
         raise NotFound(id_, why, _handover(state, "ralf"))
 
 

@@ -1,4 +1,4 @@
-"""What may reach a terminal: text and our own colours, whatever a file of somebody else's holds."""
+"""Output to a terminal: text and our own colours, whatever a foreign file contains."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from ralf.text.cleaning import clean
 from ralf.text.patterns import regex
 
 _OURS = regex(r"(\x1b\[(?:[0-4]|3[0-7])(?:;(?:[0-4]|3[0-7]))*m)")
-"""Bold, dim, italic, underlined, the eight colours, and back: what this command uses."""
+"""Bold, dim, italic, underlined, the eight colours, and reset: all that this command uses."""
 
 
 def guard() -> None:
-    """Let nothing but text and colours through to a terminal. What goes into a pipe or a file stays as it is.
-
-    Data goes to stdout; stderr has our own messages and progress bars, which move the cursor.
+    """Pass only text and colours to a terminal. Output into a pipe or a file stays as it is, and so does stderr, whose
+    progress bars move the cursor.
     """
     out = sys.stdout
     sys.stdout = _Guarded(out.buffer, out.encoding, out.errors, line_buffering=True)

@@ -1,39 +1,36 @@
-"""`ralf decide` and `ralf edit`, and how an editor is run."""
+"""`ralf decide`, `ralf handover` and `ralf edit`."""
 
 from __future__ import annotations
 
 import shlex
 import subprocess
+import sys
 from pathlib import Path
-from typing import Any
 
 import click
 
 import ralf
 from ralf import environment, routing
-from ralf.document.tree import to_tree
 from ralf.errors import RalfError
-from ralf.route import corrections, history
+from ralf.route import corrections
 from ralf.route.corrections import pin as pinned
 from ralf.route.load import load_state
 from ralf.text.cleaning import is_valid
 from ralf_cli.command import command, is_json, project, root
-from ralf_cli.history import emit_words
 from ralf_cli.options import called_now, meant, named_or_meant, with_new, with_route, with_words
-from ralf_cli.output import answer, check_shown, complain, fields_of, given_back, say, warn
+from ralf_cli.output import answer, check_shown, complain, echoed, fields_of, given_back, given_text, say, text_of, warn
 from ralf_cli.person import author, check_person
-from ralf_cli.tables import echoed
 
 
 @command()
 @with_words("[ROUTE] TEXT")
 @click.option("--because", metavar="WHY", default="", help="The reason.")
 @click.option(
-    "--instead-of", metavar="OPTION", multiple=True, help='A rejected option, as "option: why not". May be repeated.'
+    "--instead-of", metavar="OPTION", multiple=True, help='A rejected option, as "option: why not" (repeatable).'
 )
 @click.option("--supersedes", metavar="ID", help="The decision that this one replaces, e.g. DEC-003.")
-@click.option("--rule", is_flag=True, help="A standing rule: kept verbatim, never condensed.")
-@click.option("--pin", metavar="LINE", help="Instead of TEXT: show a message in every brief, by its line or id.")
+@click.option("--rule", is_flag=True, help="A standing rule: kept verbatim in every brief.")
+@click.option("--pin", metavar="LINE", help="Instead of TEXT: the line or id of a message to show in every brief.")
 @click.option(
     "--origin", type=click.Choice(["user", "agent"]), help="Who decided. Default: user at a terminal, else agent."
 )
@@ -48,9 +45,9 @@ def decide(
     origin: str | None,
     is_new: bool,
 ) -> None:
-    """Record the decision TEXT in ROUTE with its reason and rejected options, or pin a message of the person's.
+    """Record the decision TEXT in ROUTE with its reason and rejected options; or, with --pin, a message of the user.
 
-    A pin is taken off by `ralf undo`, or in the file.
+    To remove a pin, use `ralf undo` or edit the file.
 
     \b
     Examples:
@@ -68,7 +65,7 @@ def decide(
         routing.check_typed(project(), route, is_new=is_new)
         if pin is not None:
             made = pinned(route, pin, origin=origin or author(), root=root())
-            answer(to_tree(made), f"{called_now(route)}: pinned line {made.line}: {echoed(made.words)}")
+            answer(made, f"{called_now(route)}: pinned line {made.line}: {echoed(made.words)}")
             return
         decision = ralf.record_decision(
             route,
@@ -82,7 +79,7 @@ def decide(
             root=root(),
             warn=lambda warning: say(f"warning: {warning}"),
         )
-    answer(to_tree(decision), f"{called_now(route)}: {decision.id}: {echoed(decision.decision)}")
+    answer(decision, f"{called_now(route)}: {decision.id}: {echoed(decision.decision)}")
     state = load_state(*routing.find(route, root()))
     check_shown(next(iter(state.context.warnings), "") if state is not None else "")
 
@@ -101,13 +98,54 @@ def _route_and_text(words: tuple[str, ...], *, is_pin: bool) -> tuple[str, str]:
 
 @command()
 @with_route
+@click.argument("file", required=False, type=click.Path(path_type=Path, dir_okay=False))
+@with_new
+def handover(route: str, file: Path | None, is_new: bool) -> None:
+    """Record a hand-over for the next agent on ROUTE, in Markdown from standard input or FILE.
+
+    The brief shows the text first, until newer work outdates it. ralf reads these sections: "## Now" (the current
+    state), "## Why", "## Next" (steps in order), "## Open" (unanswered or unchecked), "## Decided" (a bullet each, with
+    "why:" and "not:" on lines below it), "## Avoid" (what failed), "## Facts", and "## Lasting" (for any later task:
+    offered to the memory). Items of Open, Decided, Avoid and Facts stay until someone ends them with
+    "- OPEN-001: why" below "## Ended". Names that the record does not contain are marked.
+
+    A hand-over that you type at a terminal, outside of an agent's shell, is recorded as yours, unless its output goes
+    into a pipe or a file. Quote 'EOF' to keep the shell from expanding backticks.
+
+    \b
+    Examples:
+      ralf handover TASK-001 <<'EOF'
+      ## Now
+      The parser is done, its test `test_fence` fails.
+      ## Next
+      - Fix `test_fence`
+      EOF
+      ralf handover TASK-001 notes.md
+    """
+    from ralf.route.handing_over import hand_over
+
+    is_piped = sys.stdin is not None and not sys.stdin.isatty()
+    text = text_of(file) if file is not None else given_text("-" if is_piped else "")
+    with given_back(text):
+        routing.check_typed(project(), route, is_new=is_new)
+        made = hand_over(route, text, author=author(), root=root())
+    warn(made.warnings)
+    answer(fields_of(made, text=str(made)), str(made).replace(made.route, called_now(route), 1))
+    check_shown(made.damage)
+
+
+@command()
+@with_route
 @click.pass_context
 def edit(ctx: click.Context, route: str) -> None:
     """Edit the route file of ROUTE in $VISUAL or $EDITOR, and merge your changes when the editor exits.
 
-    You can also edit the file directly at any time; the next write picks up your changes. Deleting a decision drops
-    it. An invalid file is never overwritten.
+    You can also edit the file directly at any time; the next write merges your changes. Deleting a decision drops it.
+    ralf never overwrites an invalid file.
     """
+    from ralf.route import history
+    from ralf_cli.history import emit_words
+
     again = f"ralf edit {route}"
     path = project().route_file(routing.existing(project(), route))
     check_person(route, "no editor was started", f"{again}; or change the file itself: {path}")
@@ -122,18 +160,14 @@ def edit(ctx: click.Context, route: str) -> None:
         ctx.exit(4)
     warn(done.warnings)
     changed = history.diff(done.route, f"r{opened.revision}", f"r{done.revision}", root=root())
-    told = f"recorded, revision {done.revision}" if changed.changes else "nothing changed"
+    outcome = f"recorded, revision {done.revision}" if changed.changes else "nothing changed"
     if not is_json():
         emit_words(changed.words)
-    value: dict[str, Any] = fields_of(done, words=changed.words, changes=changed.changes)
-    answer(value, f"{done.route}: {told}")
+    answer(fields_of(done, words=changed.words, changes=changed.changes), f"{done.route}: {outcome}")
 
 
 def _run_editor(path: Path, again: str) -> None:
-    """Run the person's editor on a file and wait for it; RalfError where it fails: what it saved stays.
-
-    again  the command that edits the file again
-    """
+    """Run the person's editor on a file and wait for it. RalfError if it fails; `again`: the command to repeat it."""
     editor = environment.editor()
     try:
         status = subprocess.call([*shlex.split(editor), str(path)])

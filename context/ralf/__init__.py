@@ -16,11 +16,13 @@ from __future__ import annotations
 
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
 
 from ralf import errors
 
+TYPE_CHECKING = False  # `typing` takes longer to load than a kept answer
 if TYPE_CHECKING:
+    from typing import Any
+
     from ralf.api import (
         CheckpointReport,
         Decision,

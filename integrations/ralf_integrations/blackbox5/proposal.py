@@ -157,7 +157,7 @@ def save(route: str, context: Mapping[str, Any], *, project: Named = None) -> Pa
 
     before = load(route, project=project)
     if "history" in context and context["history"] != (before or {}).get("history", ""):
-        raise UsageError(route, "`history` is made by checkpoints: it is not saved", f"ralf context edit {route}")
+        raise UsageError(route, "`history` is made by checkpoints: it is not saved", f"ralf edit {route}")
     fields = {key: value for key, value in context.items() if key not in ("history", "checkpoint_history", BODY)}
     return corrections.change(route, fields, root=named_project(project).root)
 

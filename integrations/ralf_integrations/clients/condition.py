@@ -252,7 +252,7 @@ def _retention(project: Project, days: int) -> Check:
         return Check("transcripts", "ok", kept)
     first = "any moment" if min(old) < 1 else f"in {min(old):.0f} days"
     what = f"{kept}. {len(old)} are not checkpointed, the first goes {first}"
-    return Check("transcripts", "warning", what, "ralf init --client claude-code --existing")
+    return Check("transcripts", "warning", what, "ralf import claude-code")
 
 
 # ---- Codex ----

@@ -1,4 +1,4 @@
-"""What was most likely meant by a command or an option that is not there: what other tools call one that is."""
+"""Second names of commands, and the hint for a name that only another tool has."""
 
 from __future__ import annotations
 
@@ -8,18 +8,26 @@ from collections.abc import Sequence
 
 import click
 
-_NAMES = {
+_AQUA: dict[str, tuple[tuple[str, ...], str | None]] = {
+    "serialize": (("plan",), None),
+    "refresh": (("task", "show", "--fresh"), "--task"),
+    "claim": (("task", "claim"), None),
+    "done": (("task", "done"), "--summary"),
+}
+"""Second names: the command that each stands for, and an option of Aqua's whose value is an argument here."""
+
+_HINTS = {
     "ralf": {
         **dict.fromkeys(("add", "decision", "record"), "decide"),
-        **dict.fromkeys(("cat", "get", "load", "open", "read", "resume", "view"), "show"),
-        **dict.fromkeys(("delete", "remove", "rm"), "undo"),
-        **dict.fromkeys(("restore", "rollback"), "undo --to CHECKPOINT"),
+        **dict.fromkeys(("cat", "get", "load", "open", "read", "resume", "view", "why"), "show"),
+        **dict.fromkeys(("delete", "drop", "remove", "rm"), "undo"),
+        **dict.fromkeys(("restore", "revert", "rollback"), "undo --to CHECKPOINT"),
         **dict.fromkeys(("events", "history"), "log"),
         **dict.fromkeys(("find", "grep"), "search"),
         **dict.fromkeys(("handoff", "hand-over"), "handover"),
         **dict.fromkeys(("ls", "routes"), "list"),
         **dict.fromkeys(("health", "sessions", "ps"), "status --all"),
-        **dict.fromkeys(("msg", "notify", "signal"), "send"),
+        **dict.fromkeys(("message", "msg", "notify", "nudge", "signal"), "send"),
         **dict.fromkeys(("set", "settings"), "config"),
         **dict.fromkeys(("close", "finish"), "route --close"),
         **dict.fromkeys(("create", "new", "todo"), "task add TITLE"),
@@ -27,6 +35,7 @@ _NAMES = {
         **dict.fromkeys(("enable", "install", "setup"), "init"),
         **dict.fromkeys(("disable", "off"), "init --off"),
         **dict.fromkeys(("spawn", "start", "work"), "loop --agent claude"),
+        "diff": "log ROUTE A..B",
         "migrate": "import",
         "orchestrator": "loop handover NAME",
         "purge": "forget",
@@ -48,29 +57,37 @@ _NAMES = {
     },
     "ralf memory": {
         **dict.fromkeys(("delete", "forget", "remove", "rm"), "drop ID"),
-        **dict.fromkeys(("get", "list", "ls", "status", "view"), "show"),
         **dict.fromkeys(("restore", "revert", "undo"), "edit --to REVISION"),
+        "why": "show ID",
     },
-    "ralf run": dict.fromkeys(("get", "list", "logs", "ls", "status"), "show"),
-    "ralf loop": dict.fromkeys(("list", "logs", "ps", "show"), "status"),
     "ralf decide": {
         **dict.fromkeys(("--rejected", "--alternative", "--not", "--over"), "--instead-of TEXT"),
         **dict.fromkeys(("--rationale", "--reason", "--why"), "--because TEXT"),
     },
     "ralf doctor": {"--fix": "--repair"},
 }
-"""What people and agents type behind a command, and what is typed here."""
+"""Names and options of other tools after a command, and what to type here."""
 
 _EXTRA = re.compile(r"Got unexpected extra argument \(([^ ]+)\)")
 
 _NO_SUCH = re.compile(r"No such command '([^']*)'\.(?: Did you mean '([^']*)')?")
 
 
+def resolved(args: Sequence[str]) -> list[str]:
+    """Return the arguments of a command line with a second name replaced. `context` may precede any command."""
+    if args[:1] == ["context"]:
+        return [*args[1:]] or ["help"]
+    if not args or args[0] not in _AQUA:
+        return [*args]
+    command, option = _AQUA[args[0]]
+    return [*command, *(one.removeprefix(f"{option}=") for one in args[1:] if one != option)]
+
+
 _OF_A_TASK = frozenset(("-p", "--priority", "-t", "--tag", "--after", "--verify", "--role"))
 
 
 def of_another_tool(words: Sequence[str]) -> str:
-    """What to type for a command line of a task list's own tool, "" for another."""
+    """The command here for a command line of Aqua, "" for any other."""
     name, rest = words[0].casefold(), words[1:]
     if name == "add" and not _OF_A_TASK.isdisjoint(rest):
         return f"ralf task add {shlex.join(rest)}"
@@ -80,7 +97,7 @@ def of_another_tool(words: Sequence[str]) -> str:
 
 
 def meant(error: click.UsageError) -> str:
-    """What to type instead, "" where nothing is near."""
+    """The command to type instead, "" if none is near."""
     path = error.ctx.command_path if error.ctx is not None else ""
     param = error.param.name if isinstance(error, click.BadParameter) and error.param is not None else ""
     if (path, param) == ("ralf task edit", "status"):
@@ -89,5 +106,5 @@ def meant(error: click.UsageError) -> str:
         return f"{path} {error.ctx.params['route']} --transcript {shlex.quote(extra[1])}"
     command = _NO_SUCH.match(error.format_message())
     name = error.option_name if isinstance(error, click.NoSuchOption) else command[1].casefold() if command else ""
-    found = _NAMES.get(path, {}).get(name) or (command[2] if command else "")
+    found = _HINTS.get(path, {}).get(name) or (command[2] if command else "")
     return f"{path} {found}" if found else ""
