@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from ralf_integrations.health.rules import Session
 
 _NAMED = 3  # routes on one line
+_AGAIN = 2  # seconds
 _ID = 8  # characters of a session's id, at least
 
 
@@ -38,15 +40,20 @@ _ID = 8  # characters of a session's id, at least
 @click.option("--all", "all_", is_flag=True, help="Every session: window, pressure, last checkpoint, problems.")
 @click.option("--idle", is_flag=True, help="With --all: also sessions that were idle for more than a day.")
 @click.option("--nudge", is_flag=True, help="With --all: send a notice to each session that crosses the threshold.")
-def status(route: str | None, all_: bool, idle: bool, nudge: bool) -> Status | None:
+@click.option("--watch", is_flag=True, help="With --all: again every two seconds, until Ctrl-C.")
+def status(route: str | None, all_: bool, idle: bool, nudge: bool, watch: bool) -> Status | None:
     """Show the current route and why it was chosen, its last checkpoint, the tokens until the next one, the last hook
     call, the tasks and the loop, other routes, and the problems of any route.
 
     With --all, show every session known from hooks or from clients' logs: the tokens in its window, pressure, growth,
     minutes to the next checkpoint and to compaction, and problems. Times are estimates.
     """
-    if all_ or nudge or idle:
+    if all_ or nudge or idle or watch:
         _show_all(route, idle=idle, nudge=nudge)
+        while watch:
+            time.sleep(_AGAIN)
+            click.clear()
+            _show_all(route, idle=idle, nudge=nudge)
         return None
     found, task = look(project(), route), _task()
     when = session_registry.last_called(project())
