@@ -81,8 +81,7 @@ def show(
     """Show the context of ROUTE: goal, current state, next steps, decisions, facts, history. With the ID of a decision
     or a checkpoint: what made it, the words with their lines, the turn, and what was said next.
 
-    Marks open files changed or deleted since the last checkpoint, and reports work not yet checkpointed. --json gives
-    the whole context, or one --section of it.
+    Reports work not yet checkpointed. --json gives the whole context, or one --section of it.
 
     \b
     Examples:
