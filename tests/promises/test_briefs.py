@@ -75,6 +75,34 @@ def test_a_brief_counts_the_decisions_in_force_and_the_notes_that_its_budget_lea
         assert ("The pier is closed" in text) != bool(re.search(r"^Not here:.*\b1 note\b", text, re.MULTILINE)), text
 
 
+def test_what_the_person_decided_comes_before_the_agents_decisions_and_open_todos_at_every_budget(user: User) -> None:
+    user.does("checkpoint", "harbour", "--transcript", EXAMPLE)
+    assert user.types("decide", "harbour", "Draw the levels in feet")[0] == 0
+    user.does("decide", "harbour", "Paint the quay blue")
+    for is_handed in (False, True):
+        if is_handed:
+            user.does("handover", "harbour", stdin="## Now\nHalf of it stands.\n## Next\n- Go on\n")
+        for budget in (300, 400, 500, 650, 800, 1_000):
+            text = brief(user, budget)
+            own, *later = map(text.find, ("levels in feet", "quay blue", "    open: #8", "    in progress: #7"))
+            assert all(place < 0 or 0 <= own < place for place in later), (budget, text)
+            assert own > 0 or budget < 400, (budget, text)
+
+
+def test_a_brief_says_that_a_record_behind_the_last_message_was_too_large_to_be_read(user: User) -> None:
+    session = user.session()
+    session.says(FIRST)
+    session.answers("It is moved.")
+    session.says(f"Now this dump, and answer in feet: {'x' * (8 << 20)}")
+    session.answers("In feet it is.")
+    recorded(session)
+    text = brief(user, 300)
+    assert FIRST in text and "was too large to be read: it may be a newer message" in text, text
+    session.says(LAST)
+    recorded(session)
+    assert "too large to be read" not in brief(user, 300)
+
+
 def long_talk(user: User) -> tuple[Session, list[str]]:
     """A session of thirty short requests, each of which is worked on; and the requests."""
     session = user.session()
