@@ -105,11 +105,6 @@ def remembered(root: Path, session: str, **fields: Any) -> KnownSession:
     return known
 
 
-def remembered_at(root: Path, session: str) -> Path:
-    """Where that lies."""
-    return session_registry.folder(Project(root)) / f"{session}.json"
-
-
 @contextmanager
 def process() -> Iterator[tuple[int, int]]:
     """A process that runs, as a client's would, and when it began."""

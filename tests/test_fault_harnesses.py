@@ -15,7 +15,7 @@ from tests.faults.kept import Kept
 from examples import examples, step
 from storekit import copied
 
-NATS = ("nats", "nats_machines", "engine_secrets")
+NATS = ("nats", "engine_secrets")
 """Harnesses of `test_nats_harness.py`."""
 
 
@@ -75,16 +75,12 @@ def _all_of(folder: Path) -> dict[str, tuple[int, int, bytes]]:
 LENGTHS = {
     "calls": (18, "--part", 8 * step()),
     "calls, a memory": (60, "--part", 40 * step(), "--only", "a write to a memory that takes a save in"),
-    "cuts": (5,),
     "editors": (6, "--rounds", examples(400)),
-    "gits": (5, "--rounds", examples(100)),
     "mixed": (8, "--rounds", examples(20)),
     "shares": (8, "--rounds", examples(40)),
     "loop": (14, "--iterations", 12),
     "mixed, sixteen writers": (10, "--rounds", examples(20), "--workers", 16, "--lives", 1000),
-    "claims": (20, "--rounds", examples(60)),
     "loops": (50, "--rounds", examples(36), "--jobs", 3),
-    "clones": (15, "--rounds", examples(60)),
     "forget": (10, "--rounds", examples(60)),
     "damage": (8, "--rounds", examples(100), "--seed", 9),
     "power": (18, "--states", examples(200)),

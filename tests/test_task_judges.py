@@ -6,50 +6,13 @@ from typing import Any
 
 import pytest
 from tests.faults import loops, tenure
-from tests.faults.tenure import Answer, Span
+from tests.faults.tenure import Span
 
-RACERS = ("racer-1", "racer-2", "racer-3")
 TOLD = "TASK-1: claimed by racer-2 since 10:00; ralf task claim"
-WHOLE = [
-    Answer(7, "racer-1", "lost", "TASK-1", TOLD),
-    Answer(7, "racer-2", "won", "TASK-1", number=3),
-    Answer(7, "racer-3", "lost", "TASK-1", TOLD),
-]
 
 
 def kinds(faults: Any) -> list[str]:
     return [kind for kind, _ in faults]
-
-
-def test_a_round_with_one_winner_whom_the_others_were_told_has_no_fault() -> None:
-    assert kinds(tenure.raced(WHOLE, RACERS, ["TASK-1"])) == []
-    anybody = [answer._replace(task="") if answer.outcome == "lost" else answer for answer in WHOLE]
-    assert kinds(tenure.raced(anybody, RACERS, ["TASK-1"])) == []
-
-
-@pytest.mark.parametrize(
-    ("changed", "fault"),
-    [
-        (Answer(7, "racer-3", "won", "TASK-1", number=4), "doubled"),
-        (Answer(7, "racer-3", "won", "TASK-2", number=4), "doubled"),  # it was not ready
-        (Answer(7, "racer-3", "lost", "TASK-1", "TASK-1: claimed by racer-22"), "untold"),
-        (Answer(7, "racer-3", "lost", "TASK-1", "none available"), "untold"),
-        (Answer(7, "racer-3", "failed", "TASK-1", "OSError(28)"), "failed"),
-        (Answer(7, "racer-1", "lost", "TASK-1", TOLD), "silent"),  # and nothing of the third
-    ],
-)
-def test_a_broken_round_is_found(changed: Answer, fault: str) -> None:
-    assert fault in kinds(tenure.raced([*WHOLE[:2], changed], RACERS, ["TASK-1"]))
-
-
-def test_a_round_without_a_winner_is_found() -> None:
-    lost = [Answer(7, racer, "lost", "TASK-1", TOLD) for racer in RACERS]
-    assert "nobody" in kinds(tenure.raced(lost, RACERS, ["TASK-1"]))
-
-
-def test_a_claim_whose_number_does_not_rise_is_found() -> None:
-    assert kinds(tenure.fenced([("A", 1), ("B", 2), ("A", 5)])) == []
-    assert kinds(tenure.fenced([("A", 1), ("B", 2), ("A", 1)])) == ["unfenced"]
 
 
 def test_two_who_have_one_task_at_once_are_found_though_a_third_came_between() -> None:

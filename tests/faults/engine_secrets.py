@@ -6,10 +6,6 @@ servers log everything that they are sent. Then all of their files but their con
 characters in a row of a secret: as it is, in hexadecimal, in base64 at each of its three offsets, and in what base64
 and zlib stand for.
 
-Then commands of ralf meet servers that refuse, do not answer, or are not to be trusted, and configurations with a
-password in the wrong place; and their output, the files that they leave, and the command line and environment of every
-process that they start are searched for the password.
-
     python -m tests.faults.engine_secrets
     python -m tests.faults.engine_secrets --servers 3 --secrets 5000
     python -m tests.faults.engine_secrets --broken "not encrypted"
@@ -20,22 +16,17 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import os
 import random
 import re
-import socket
 import string
-import subprocess
 import sys
-import threading
 import time
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 from tests import natskit, storekit
@@ -56,9 +47,7 @@ _DEEPEST = 3  # base64 in zlib in base64
 _BASE64 = re.compile(rb"[A-Za-z0-9+/_-]{24,}={0,2}")
 _WORD = re.compile(rb"[!-~]{%d,}" % RUN)  # no form of a secret has anything else
 _ZLIB = re.compile(rb"\x78[\x01\x5e\x9c\xda]")
-_PATIENCE = 120  # seconds that a command may take
 _NAME = "planted"
-KINDS = ("at rest", "passwords")
 
 # ---- the secrets ----
 
@@ -254,198 +243,6 @@ def plant(count: int, servers: int, seed: int, folder: Path, found: rig.Found) -
     )
 
 
-# ---- passwords ----
-
-_LEAKING = """\
-import base64, os, subprocess, sys
-password = os.environ["RALF_NATS_PASSWORD"].encode()
-print(base64.b64encode(b"x" + password).decode())
-open("leaked", "w").write(password.hex())
-subprocess.run([sys.executable, "-c", "import time; time.sleep(0.5)", password], env={})
-"""
-"""In the place of `ralf`: a program that lets a password out in each way that is looked for."""
-
-_MODEL = "import sys, time; sys.stdin.read(); time.sleep(1); print('{}')"
-
-
-class Watch:
-    """Looks at all processes below this one until it is told to end: what their lists show of a password."""
-
-    def __init__(self, password: str) -> None:
-        self._password = password.encode()
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
-        self.given: set[int] = set()
-        """Those to which the harness itself has given the password in their environment."""
-        self.found: dict[str, str] = {}
-        self.seen: set[int] = set()
-
-    def __enter__(self) -> Watch:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._done.set()
-        self._thread.join()
-
-    def _look(self) -> None:
-        while not self._done.wait(0.01):
-            for pid in _below(os.getpid()):
-                self.seen.add(pid)
-                for name in ("cmdline", "environ"):
-                    with suppress(OSError):
-                        content = Path(f"/proc/{pid}/{name}").read_bytes()
-                        if self._password in content and not (name == "environ" and pid in self.given):
-                            self.found.setdefault(name, f"{name} of {content[:200]!r}")
-
-
-def _below(root: int) -> set[int]:
-    """The processes that a process has started, and those that these have."""
-    parents: dict[int, int] = {}
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            with suppress(OSError, IndexError, ValueError):
-                parents[int(name)] = int(Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()[1])
-    found = {root}
-    while more := {pid for pid, parent in parents.items() if parent in found} - found:
-        found |= more
-    return found - {root}
-
-
-@contextmanager
-def _silent() -> Iterator[str]:
-    """A server that takes connections and says nothing."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        yield f"nats://127.0.0.1:{server.getsockname()[1]}"
-
-
-COMMANDS: tuple[tuple[str, ...], ...] = (
-    ("doctor",),
-    ("status",),
-    ("list",),
-    ("show", "tide"),
-    ("decide", "tide", "Keep it", "--because", "It works"),
-    ("checkpoint", "tide", "--transcript", "TRANSCRIPT"),
-    ("doctor", "--store"),
-    ("run", "show"),
-    ("task", "list"),
-    ("status", "--all"),
-)
-
-_FEW = [COMMANDS[number] for number in (0, 2, 5)]
-"""Commands for what none of them gets past."""
-
-_ALL = ("all is well", "from the environment", "another password")
-"""What every command is tried with."""
-
-_SILENT = ("no answer",)
-"""Servers that do not answer: each command takes as long as a call may."""
-
-
-def passwords(seed: int, folder: Path, found: rig.Found, *, leaks: bool = False) -> None:
-    """Run commands against servers and configurations of each kind, and look for the password.
-
-    leaks  whether a program that lets it out runs in their place
-    """
-    from tests import certificates
-
-    dice = random.Random(f"passwords {seed}")
-    password = "pw-" + "".join(dice.choices(string.ascii_letters + string.digits, k=20))
-    ours = certificates.Authority(folder)
-    certificate, key = ours.certificate("127.0.0.1")
-    encrypts = [f'tls {{ cert_file: "{certificate}", key_file: "{key}" }}']
-    with ExitStack() as stack:
-
-        def started(name: str, **more: Any) -> natskit.Servers:
-            made = natskit.Servers(1, folder / f"servers-{name}", **more)
-            made.ready()
-            stack.callback(made.stop)
-            return made
-
-        plain = started("plain", password=password)
-        other = started("other", password=f"not-{seed}")
-        encrypted = started("encrypted", password=password, more=encrypts, scheme="tls")
-        silent = stack.enter_context(_silent())
-        login: dict[str, object] = {"nats_user": "ralf", "nats_password": password}
-        port = plain.urls()[0].rpartition(":")[2]
-        cases: dict[str, tuple[Sequence[str], Mapping[str, object]]] = {
-            "all is well": (plain.urls(), login),
-            "from the environment": (plain.urls(), {}),
-            "another password": (other.urls(), login),
-            "nobody there": (["nats://127.0.0.1:1"], login),
-            "an unknown authority": (encrypted.urls(), login),
-            "not encrypted": ([f"tls://127.0.0.1:{port}"], login),
-            "no answer": ([silent], login),
-            "password in the address": ([f"nats://ralf:{password}@127.0.0.1:{port}"], {}),
-            "password in a list of one": (f"nats://ralf:{password}@127.0.0.1:{port}", {}),  # type: ignore[dict-item]
-            "password in the monitoring address": (
-                plain.urls(),
-                {**login, "nats_monitoring": [f"http://ralf:{password}@127.0.0.1:1"]},
-            ),
-            "password under a wrong name": (plain.urls(), {**login, "nats_pasword": password}),
-            "password in a list": (plain.urls(), {"nats_user": "ralf", "nats_password": [password]}),
-        }
-        watch = stack.enter_context(Watch(password))
-        count = 0
-        for name in ["from the environment"] if leaks else cases:
-            servers, more = cases[name]
-            root = folder / name.replace(" ", "-")
-            root.mkdir()
-            local = configure(
-                root, servers, nats_project=root.name, nats_replicas=1, summarizer="command", **{"command": [], **more}
-            )
-            model = json.dumps([sys.executable, "-c", _MODEL])
-            local.write_text(local.read_text().replace("command: []", f"command: {model}"))
-            if isinstance(servers, str):
-                local.write_text(local.read_text().replace(json.dumps(list(servers)), json.dumps(servers)))
-            storekit.allow(local)
-            transcript = root.with_suffix(".jsonl")
-            transcript.write_text("".join(f"{json.dumps(line)}\n" for line in storekit.turn(1, "s")))
-            env = storekit.environment(root, PYTHONASYNCIODEBUG="1", XDG_CONFIG_HOME=os.environ["XDG_CONFIG_HOME"])
-            if name == "from the environment":
-                env |= {"RALF_NATS_USER": "ralf", "RALF_NATS_PASSWORD": password}
-            for words in _FEW[1:2] if name in _SILENT else COMMANDS if name in _ALL else _FEW:
-                arguments = [word.replace("TRANSCRIPT", str(transcript)) for word in words]
-                command = [sys.executable, "-c", _LEAKING] if leaks else storekit.command("--root", root, *arguments)
-                out, status = _said(command, root, env, watch)
-                count += 1
-                for form in runs(password):
-                    if form in out:
-                        found.note("a password is in the output", f"{name}: {' '.join(words)}: {out[:300]!r}")
-                        break
-                if b"Traceback" in out:
-                    found.note("a command broke off", f"{name}: {' '.join(words)}: {out[-300:]!r}")
-                is_well = name in ("all is well", "from the environment")
-                if words == ("list",) and (status == 0) != is_well and "monitoring" not in name:
-                    found.note("a case is not what it is to be", f"{name}: {status}: {out[-300:]!r}")
-            files = [
-                (str(path.relative_to(root)), path.read_bytes())
-                for path in sorted(root.rglob("*"))
-                if path.is_file() and path != local
-            ]
-            for where in left([password], files).values():
-                found.note("a password is in a file", f"{name}: {where}")
-        time.sleep(2)  # what goes on without the last command
-        found.figures["commands and processes looked at"] = f"{count} and {len(watch.seen)}"
-        servers_files = [each for one in (plain, encrypted, other) for each in at_rest(one)]
-        for where in left([password], servers_files).values():
-            found.note("a password is in a server's log", where)
-    for example in watch.found.values():
-        found.note("a password is in a list of processes", example)
-
-
-def _said(command: Sequence[str], root: Path, env: Mapping[str, str], watch: Watch) -> tuple[bytes, int]:
-    """What a command prints in a folder, and its exit status."""
-    pipe, null = subprocess.PIPE, subprocess.DEVNULL
-    with subprocess.Popen(
-        command, cwd=root, env=dict(env), stdin=null, stdout=pipe, stderr=subprocess.STDOUT
-    ) as process:
-        if "RALF_NATS_PASSWORD" in env:
-            watch.given.add(process.pid)
-        out, _ = process.communicate(timeout=_PATIENCE)
-        return out, process.returncode
-
-
 # ---- breaking it ----
 
 
@@ -462,7 +259,6 @@ _CIPHER = "ralf_integrations.stores.encryption.Cipher"
 BROKEN: dict[str, tuple[tuple[str, object], ...]] = {
     "not encrypted": ((f"{_CIPHER}.encrypt", _as_it_is), (f"{_CIPHER}.decrypt", _as_it_is)),
     "readable names": ((f"{_CIPHER}.name", _readable),),
-    "leaking": (),
 }
 
 
@@ -476,7 +272,7 @@ class Size:
 
 def main() -> int:
     """Run it, and print a line a figure."""
-    given, _ = size_options("engine_secrets", Size, KINDS, BROKEN)
+    given, _ = size_options("engine_secrets", Size, (), BROKEN)
     if natskit.absent():
         print(natskit.absent(), file=sys.stderr)
         return rig.SKIPPED
@@ -485,20 +281,8 @@ def main() -> int:
         folder = stack.enter_context(rig.store())
         for name, value in BROKEN[given.broken] if given.broken else ():
             stack.enter_context(patch(name, value))
-        if "at rest" in (given.only or KINDS):
-            plant(given.secrets, given.servers, given.seed, folder, found)
-        if "passwords" in (given.only or KINDS):
-            passwords(given.seed, folder, found, leaks=given.broken == "leaking")
-    kinds = dict.fromkeys(
-        (
-            "a secret is at rest on a server",
-            "a password is in the output",
-            "a password is in a file",
-            "a password is in a list of processes",
-            "a password is in a server's log",
-            *found.faults,
-        )
-    )
+        plant(given.secrets, given.servers, given.seed, folder, found)
+    kinds = dict.fromkeys(("a secret is at rest on a server", *found.faults))
     figures: list[tuple[str, object, str]] = [
         (kind, f"{found.faults[kind]}" + (f" of {found.acknowledged:,}" if "secret" in kind else ""), "0")
         for kind in kinds

@@ -287,23 +287,6 @@ def killed_at(number: int, work: Callable[[], object]) -> bool:
     return _was_killed(forked(lambda: _work_until(number, work)))
 
 
-def killed_after(seconds: float, work: Callable[[], object]) -> bool:
-    """The same, killed after a time."""
-    child = forked(lambda: _ignored(work()))
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        ended, status = os.waitpid(child, os.WNOHANG)
-        if ended:
-            return os.WIFSIGNALED(status)
-        time.sleep(0.001)
-    os.kill(child, signal.SIGKILL)
-    return _was_killed(child)
-
-
-def _ignored(_: object) -> None:
-    """What a worker returns is nobody's."""
-
-
 def _was_killed(child: int) -> bool:
     """Whether a process was killed; AssertionError where it failed."""
     _, status = os.waitpid(child, 0)

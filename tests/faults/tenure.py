@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -48,61 +48,6 @@ def overlapping(spans: Iterable[Span]) -> Iterator[Fault]:
                 yield "doubled", f"{task}: {both}"
             if span.end > last.end:
                 last = span
-
-
-class Answer(NamedTuple):
-    """What a racer was told in a round.
-
-    outcome  won, lost or failed
-    task     that it won, or that it asked for; "" for any
-    said     to a loser: the words of the refusal; of a failure: the error
-    number   of the claim
-    """
-
-    round: int
-    by: str
-    outcome: str
-    task: str
-    said: str = ""
-    number: int = 0
-
-
-def raced(answers: Sequence[Answer], racers: Sequence[str], ready: Sequence[str]) -> Iterator[Fault]:
-    """What is wrong with one round: each ready task has one winner, and each loser was told who holds it."""
-    heard = Counter(answer.by for answer in answers)
-    for racer in racers:
-        if heard[racer] != 1:
-            yield "silent", f"{racer} answered {heard[racer]} times"
-    winners: dict[str, list[Answer]] = {task: [] for task in ready}
-    for answer in answers:
-        if answer.outcome == "failed":
-            yield "failed", f"round {answer.round}: {answer.by}: {answer.said}"
-        elif answer.outcome == "won":
-            winners.setdefault(answer.task, []).append(answer)
-    for task, found in winners.items():
-        if task not in ready:
-            yield "doubled", f"{task} was not ready and was given to {found[0].by}"
-        elif len(found) > 1:
-            yield "doubled", f"round {found[0].round}: {task} was given to {', '.join(one.by for one in found)}"
-        elif not found:
-            yield "nobody", f"round {answers[0].round if answers else '?'}: nobody of {len(racers)} got {task}"
-    for answer in answers:
-        if answer.outcome == "lost":
-            holders = [one.by for task, found in winners.items() if answer.task in ("", task) for one in found]
-            if not any(re.search(rf"\b{re.escape(holder)}\b", answer.said) for holder in holders):
-                yield (
-                    "untold",
-                    f"round {answer.round}: {answer.by} was told {answer.said!r}, not {' or '.join(holders)}",
-                )
-
-
-def fenced(numbers: Iterable[tuple[str, int]]) -> Iterator[Fault]:
-    """Claims of a task in the order in which they were made: each has a higher number than the one before."""
-    last: dict[str, int] = {}
-    for task, number in numbers:
-        if number <= last.get(task, 0):
-            yield "unfenced", f"{task}: claim {number} came after {last[task]}"
-        last[task] = number
 
 
 def lost(added: Iterable[str], found: Iterable[str]) -> Iterator[Fault]:

@@ -68,7 +68,6 @@ VARIANTS = (
     Variant("editors", "plain write", "lost", "--rounds 60 --only 'by rename'"),
     Variant("editors", "rename", "lost", "--rounds 40 --only 'by rename'"),
     Variant("editors", "no second look", "lost", "--rounds 40 --only 'in pieces'"),
-    Variant("gits", "a store that git sees", "lost", "--rounds 10 --only hidden"),
     Variant("power", "anything", "lost", "--states 40", 16),
     # ---- what is recorded, merged, forgotten and read ----
     *(Variant("forget", part, "left", "--rounds 60") for part in ("blobs", "caches", "files", "records")),
@@ -93,13 +92,11 @@ VARIANTS = (
     # ---- loops, tasks and runs ----
     Variant("loop", "nothing taken in", "lost", "--iterations 18", 15),
     Variant("loop", "nothing handed over", "untold", "--iterations 6"),
-    Variant("claims", "no compare and swap", "doubled|nobody|unfenced", "--rounds 12"),
     Variant("runs", "no phases", "repeated", "--step 25", 8),
     # ---- NATS ----
     Variant("nats", "no compare and swap", "lost|doubled|moved|damaged", "--kills 2", 20),
-    Variant("nats_machines", "a lease for everybody", "false take-over", "--only take-overs --runs 2", 15),
-    Variant("engine_secrets", "not encrypted", "a secret is at rest on a server", "--only 'at rest' --secrets 88", 20),
-    Variant("engine_secrets", "readable names", "a secret is at rest on a server", "--only 'at rest' --secrets 88", 20),
+    Variant("engine_secrets", "not encrypted", "a secret is at rest on a server", "--secrets 88", 20),
+    Variant("engine_secrets", "readable names", "a secret is at rest on a server", "--secrets 88", 20),
 )
 
 
