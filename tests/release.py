@@ -107,7 +107,7 @@ PARTS = {
     "nats": Part("the store on NATS servers", ("tests/test_*nats*.py", "tests/conformance/test_leases.py")),
     "faults": Part(
         "kills, failed calls, power loss, writers and merges; each broken variant is found",
-        ("tests/test_fault_harnesses.py", "tests/test_run_harness.py"),
+        ("tests/test_fault_harnesses.py",),
     ),
     "storms": Part(
         "tasks, claims and loops under storms of processes and kills",

@@ -78,7 +78,6 @@ LENGTHS = {
     "editors": (6, "--rounds", examples(400)),
     "mixed": (8, "--rounds", examples(20)),
     "shares": (8, "--rounds", examples(40)),
-    "loop": (14, "--iterations", 12),
     "mixed, sixteen writers": (10, "--rounds", examples(20), "--workers", 16, "--lives", 1000),
     "loops": (50, "--rounds", examples(36), "--jobs", 3),
     "forget": (10, "--rounds", examples(60)),

@@ -59,80 +59,9 @@ def test_a_list_that_a_client_tells_is_redacted_though_no_words_stand_beside_it(
     assert "DB_PASSWORD" in str(shown.input)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"DB_PASSWORD={PASSWORD}",
-        f"+export DB_PASSWORD={PASSWORD}",
-        f"     12→DB_PASSWORD={PASSWORD}",
-        f'"password": "{PASSWORD}"',
-        f'{{\\"password\\": \\"{PASSWORD}\\"}}',
-        json.dumps(json.dumps({"password": PASSWORD})),
-        f'password: str = "{PASSWORD}"',
-        f"spring.datasource.password={PASSWORD}",
-        f"<password>{PASSWORD}</password>",
-        f"- name: DB_PASSWORD\n  value: {PASSWORD}",
-        f"--password {PASSWORD}",
-        f"--password \\\n+  {PASSWORD}",
-        f'["--password", "{PASSWORD}"]',
-        f"postgres://app:{PASSWORD}@db:5432/x",
-        f"curl -u ci:{PASSWORD} https://x",
-        f"mysql -u root -p{PASSWORD} tide",
-        f"PGPASSWORD={PASSWORD} psql",
-        f"Server=x;User Id=sa;Password={PASSWORD};Database=y",
-    ],
-)
-def test_a_password_is_found_however_it_is_written(text: str) -> None:
-    shown = REDACTOR.text(text)
-    assert PASSWORD not in shown
-    assert len(MARKER.findall(shown)) == 1
-
-
 @pytest.mark.parametrize("value", ["aIwNdtoQZUJWJLaaByvcJcnoReELbkbvyebjXxp", "Pep_uNKhJLfsgP_AuXDGJUHGYeSXWiwsODQJ"])
 def test_a_random_value_of_letters_alone_is_found_by_its_name(value: str) -> None:
     assert value not in REDACTOR.text(f"aws_secret_access_key: '{value}'") + REDACTOR.text(f"API_TOKEN={value}")
-
-
-def test_a_name_of_letters_alone_is_not_taken_for_a_random_value() -> None:
-    text = 'secret = "AuthorizationHandlerFactory"\ntoken: GetByAgentTypeOrDefault\nAPI_KEY=DumbXMLWriterExample'
-    assert REDACTOR.text(text) == text
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "commit 3f786850e387550fdab836ed7e6dc881de23001b",
-        '"integrity": "sha512-v2kDEe57lecTulaDIuNTPy3Ry4gLGJ6Z1O3vE1krgXZNrsQ+LFTGHVxVjcXPs17LhbZVGedAJv8XZ1tvj5FvSg"',
-        '"sessionId": "550e8400-e29b-41d4-a716-446655440000"',
-        "cache_key: d41d8cd98f00b204e9800998ecf8427e",
-        "token = parser.next()",
-        "password: str",
-        "def check(password: str, token: Token) -> bool:",
-        'os.environ["API_KEY"]',
-        "API_KEY=${SECRET}",
-        "API_KEY=<your-key>",
-        "password=xxxx",
-        "AKIAIOSFODNN7EXAMPLE",
-        "max_tokens: 4096, temperature=0.2",
-        "The token expires after 3600 seconds; the secret is rotated by the password service.",
-        "password must be at least 8 characters",
-        "Authorization: Bearer $TOKEN",
-        "http://localhost:8080/@vite/client",
-        "git@github.com:foo/bar.git",
-        "PWD=/home/dev/x",
-        "passwd:x:0:0",
-        "userid, acct, passwd = netrcobj.authenticators(host)",
-        "key-value store; task-12345 risk-averse sk-learn-pipeline-component-x",
-        "tests/test_auth.py::test_token_refresh_v2 PASSED",
-        'if line.startswith("-----BEGIN PRIVATE KEY-----"):',
-        "--token-file /run/secrets/token_1",
-        "~/.local/share/opencode/ralf/ses_de32ae3dbffeMCZ1EdfkxJgaWc.jsonl: 12 lines",
-        "db/password-reset -> db/password-reset",
-        "   12e7e04..97fdd24  soph/token-usage-to-agent -> origin/soph/token-usage-to-agent",
-    ],
-)
-def test_what_is_no_secret_stays(text: str) -> None:
-    assert REDACTOR.text(text) == text
 
 
 @pytest.mark.parametrize("value", ["token_8Kj2mQ9pL4v", "api-token-x8Kj2mQ9pL4vR7tY", "x8Kj2mQ9/token-pL4vR7tYq"])
@@ -276,57 +205,6 @@ def test_what_follows_a_cut_secret_is_counted_over_several_checkpoints() -> None
         clean, ends = REDACTOR.events(pieces[number : number + 1], tails=ends, following=pieces[number + 1 :])
         shown += clean
     assert [MARKER.sub("#", event.text) for event in shown] == ["the key is #", "#", "# works"]
-
-
-@pytest.mark.parametrize(
-    "end",
-    [
-        "echo DeIGWuKJ2CVI7 | docker lo",
-        "postgresql://app:GuYqd1W9sDZhRKlOqk0@",
-        "apiVersion: v1\ndata:\n  first: cUhOIyUwM2FSNCVSUXB2\n",
-        "NRAK-CHNRTWJLRDHLMQWKQ",
-        "SKbe8adcfae2423cc91837592a2f",
-        "MQcAWWvyULEoT0ksT4p8zXrBZX.T05SFC.CSpUH_sls86L",
-        "SharedAccessKey=eto0EFHYqGjtw1hmkFgwD2",
-    ],
-)
-def test_a_secret_that_needs_more_text_is_one_at_an_end_that_anything_may_follow(end: str) -> None:
-    shown, _ = REDACTOR.events([result(f"log\n{end}")])
-    assert MARKER.search(shown[0].text)
-
-
-@pytest.mark.parametrize(
-    "end",
-    [
-        *("pytest -q tests/test_part_7", "export re_export2", "see pat.module3", "the base64:abc123"),
-        *("On branch fix/tide-table-2", "commit 3f786850e387550fdab836ed7e6dc881de23001b", "855e84b..fecc0ed"),
-        *(
-            "see docs/architecture",
-            "class TestFrozenUtf8_4",
-            "    paths.CurrentSessionFile",
-            '"path":"cmd/tide/main.go","add',
-        ),
-        *(
-            '"sessionId": "550e8400-e29b-41d4-a716-446655440000',
-            "toolu_01AbCdEf23GhIjKl45MnOp",
-            "dist/index-BxK92aLq7Rt2.js",
-        ),
-        *(
-            "token = parser",
-            "export API_KEY=$SECRET",
-            "max_tokens: 4096",
-            'password: str = "',
-            "request id: q7Rt2bVx9MpL4sKd8",
-        ),
-        *(
-            'echo "8c029afd834cc328647ace3b48773331453a3dca" | git',
-            "apiVersion: v1\ndata:\n  level: debug\n  region: eu-west-1",
-        ),
-    ],
-)
-def test_what_is_no_secret_stays_at_an_end_after_which_anything_may_come(end: str) -> None:
-    shown, _ = REDACTOR.events([result(f"log\n{end}")])
-    assert shown[0].text == f"log\n{end}"
 
 
 def test_a_long_manifest_is_followed_over_the_border_of_two_checkpoints() -> None:

@@ -89,10 +89,6 @@ VARIANTS = (
         Variant("cut_secrets", name, _CUT, "--rounds 8000")
         for name in ("each piece by itself", "what may follow an end", "what goes on from an end")
     ),
-    # ---- loops, tasks and runs ----
-    Variant("loop", "nothing taken in", "lost", "--iterations 18", 15),
-    Variant("loop", "nothing handed over", "untold", "--iterations 6"),
-    Variant("runs", "no phases", "repeated", "--step 25", 8),
     # ---- NATS ----
     Variant("nats", "no compare and swap", "lost|doubled|moved|damaged", "--kills 2", 20),
     Variant("engine_secrets", "not encrypted", "a secret is at rest on a server", "--secrets 88", 20),
