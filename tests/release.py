@@ -97,7 +97,6 @@ PARTS = {
         "sessions of agent frameworks",
         (
             "tests/test_claude_sdk_store.py",
-            "tests/test_doors_killed.py",
             "tests/test_openai_agents_session.py",
             "tests/test_langgraph.py",
             "tests/conformance/test_sessions_of_frameworks.py",

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import time
 from pathlib import Path
 
-import pytest
-
 from ralf import project as projects
-from ralf.agent import steplog
 from ralf.agent.output import tail
 from ralf.agent.run import AgentRun
-from ralf.errors import StaleLease
 
 
 def test_what_was_streamed_is_durable_before_the_next_record(tmp_path: Path) -> None:
@@ -30,18 +25,6 @@ def test_what_was_streamed_is_durable_before_the_next_record(tmp_path: Path) -> 
             act()
             count += 1
             assert b"".join(tail("r", root=tmp_path)) == b"ab" * count
-
-
-def test_a_holder_that_lost_its_claim_adds_nothing_after_the_next_one(tmp_path: Path) -> None:
-    first, second = AgentRun("r", root=tmp_path), AgentRun("r", root=tmp_path)
-    first.stream(b"1")
-    steplog.held_here.pop(first._writer)
-    second.stream(b"2")
-    time.sleep(0.06)
-    with pytest.raises(StaleLease):
-        first.stream(b"zombie")
-    second.close()
-    assert b"".join(tail("r", root=tmp_path)) == b"12"
 
 
 def test_reading_goes_on_behind_what_was_read_of_a_stream_that_was_rewritten(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,26 +16,6 @@ from ralf.errors import (
 from runskit import elsewhere
 
 # ---- states ----
-
-
-@pytest.mark.parametrize(
-    "state",
-    [
-        b"",
-        bytes(range(256)),
-        os.urandom(400_000),
-    ],
-)
-def test_a_state_comes_back_byte_for_byte_in_the_next_process_whatever_its_bytes_and_its_size(
-    tmp_path: Path, state: bytes
-) -> None:
-    with AgentRun("r", root=tmp_path) as run:
-        assert run.load() is None
-        assert run.save(state) == 1
-        assert run.load() == state
-    with AgentRun("r", root=tmp_path) as again:
-        assert again.load() == state
-        assert again.save(state + b"2") == 2
 
 
 # ---- the claim ----

@@ -7,11 +7,9 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
-from contexts import contexts, quick, ruled, texts
-from examples import examples
-from ralf.brief.views import SECTIONS
+from contexts import quick, ruled, texts
 from ralf.model import (
     ActiveWork,
     Body,
@@ -69,24 +67,6 @@ FULL = RouteContext(
 
 def fits(text: str, most: int) -> bool:
     return tokens.count(text) <= most and len(text) <= 4 * most
-
-
-@given(contexts, st.lists(st.integers(0, 8000) | st.integers(0, 300), max_size=4))
-@settings(quick, max_examples=examples(35))
-def test_a_text_is_never_over_its_budget_whatever_it_holds(context: RouteContext, most: list[int]) -> None:
-    for budget in [*most, 50]:
-        assert fits(context.render(budget), budget)
-        assert fits(context.render(budget, query="word 012"), budget)
-
-
-@pytest.mark.parametrize("section", [None, *SECTIONS])
-def test_a_larger_budget_never_shows_less(section: str | None) -> None:
-    before: set[str] = set()
-    for budget in range(60, 3_000, 60):
-        lines = {line for line in FULL.render(budget, section=section, fenced=False).splitlines() if line}
-        shown = {line for line in lines if not line.startswith("Not all of it")}
-        assert before <= shown, (budget, before - shown)
-        before = shown
 
 
 def test_of_the_decisions_the_newest_are_left_out_last() -> None:

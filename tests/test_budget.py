@@ -40,32 +40,11 @@ def session() -> Session:
     return Session()
 
 
-def test_pressure_fires_once_when_it_crosses_60_percent_upward(session: Session) -> None:
-    watcher = BudgetWatcher()
-    assert watcher.see(session.event("assistant", window=119_999), 10) is None
-    assert watcher.see(session.event("assistant", window=120_000), 10) == "pressure"
-    watcher.taken(session.at)
-    for window in (125_000, 119_000, 121_000, 180_000):
-        assert watcher.see(session.event("assistant", window=window), 10) is None
-
-
 def test_the_window_is_the_client_s_figure_then_the_configured_one_then_200_000() -> None:
     assert BudgetWatcher().window == 200_000
     watcher = BudgetWatcher(Limits(window=500_000))
     assert watcher.window == 500_000
     assert BudgetWatcher(Limits(window=500_000), Position(), capacity=1_000_000).window == 1_000_000
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "All done.\n\n<promise>COMPLETE</promise>",
-        "Finished. <promise>complete</promise>.",
-        "<promise> DONE </promise>\n",
-    ],
-)
-def test_the_agent_s_promise_completes_the_task(session: Session, text: str) -> None:
-    assert BudgetWatcher().see(session.event("assistant", text), 5) == "task-completed"
 
 
 @pytest.mark.parametrize(

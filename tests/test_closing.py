@@ -96,12 +96,3 @@ def test_a_name_with_the_same_number_written_otherwise_is_refused(root: Path, ty
     ralf.record_decision("TASK-001", "Use SQLite", root=root)
     with pytest.raises(UsageError, match="did you mean TASK-001"):
         routing.check_typed(Project(root), typed)
-
-
-@pytest.mark.parametrize(
-    "typed", ["tidepool", "TASK-042", "TASK-003", "API-v2", "API-v11", "rel-0.10", "pool", "lighthouse", "tidal"]
-)
-def test_a_name_that_exists_has_another_number_or_is_further_away_is_as_it_is_typed(root: Path, typed: str) -> None:
-    for name in ("tidepool", "TASK-002", "API-v1", "rel-0.9"):
-        ralf.record_decision(name, "Use SQLite", root=root)
-    assert routing.check_typed(Project(root), typed) == typed

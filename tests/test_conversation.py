@@ -12,7 +12,6 @@ from tests.faults import conversations
 from ralf.conversation.messages import groups
 from ralf.conversation.results import restore, store_results
 from ralf.conversation.summary import summarize
-from ralf.conversation.truncation import truncate
 from ralf.errors import NotFound
 
 SYSTEM = {"role": "system", "content": "You mend the server."}
@@ -39,13 +38,6 @@ def long(turns: int = 30) -> list[dict[str, Any]]:
 
 
 # ---- truncation ----
-
-
-def test_a_pin_stays_with_the_result_of_its_call() -> None:
-    messages = long()
-    kept = truncate(messages, 1_500, pins=[4]).messages
-    assert messages[4] in kept
-    assert messages[5] in kept
 
 
 @pytest.mark.ci

@@ -19,16 +19,6 @@ def test_the_label_of_what_a_decision_replaces_is_taken_as_why_takes_it(tmp_path
     assert ralf.get_context("tide", root=tmp_path).decisions[0].superseded_by == made.id
 
 
-def test_what_a_decision_replaces_is_marked_and_stays(tmp_path: Path) -> None:
-    old = ralf.record_decision("tide", "Use Flask", root=tmp_path)
-    new = ralf.record_decision("tide", "Use FastAPI", supersedes=old.id, root=tmp_path)
-    decisions = ralf.get_context("tide", root=tmp_path).decisions
-    assert [(d.id, d.status, d.supersedes, d.superseded_by) for d in decisions] == [
-        (old.id, "superseded", "", new.id),
-        (new.id, "active", old.id, ""),
-    ]
-
-
 def test_nothing_to_supersede_makes_no_route(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         ralf.record_decision("tide", "Two", supersedes="DEC-007", root=tmp_path)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,6 @@ import pytest
 
 import ralf
 from ralf.document import index as indexes
-from ralf.document.index import NAME
 from ralf.memory import writing
 from ralf.memory.family import new_item
 from ralf.memory.writing import path_of
@@ -93,49 +90,6 @@ def test_three_saves_of_one_buffer_count_once_each(project: Project, is_newer: b
 
 
 # ---- the index ----
-
-
-def _locked(path: Path) -> sqlite3.Connection:
-    held = sqlite3.connect(path, isolation_level=None)
-    held.execute("begin immediate")
-    return held
-
-
-def _newer(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as other:
-        other.execute("pragma user_version = 99")
-
-
-def _without_a_column(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as other:
-        other.execute("alter table row drop column value")
-
-
-INDEXES: dict[str, Callable[[Path], object]] = {
-    "deleted": lambda path: path.unlink(),
-    "cut": lambda path: os.truncate(path, 5_000),
-    "text": lambda path: path.write_text("not a database at all\n" * 400),
-    "zeros": lambda path: path.write_bytes(bytes(40_960)),
-    "a folder": lambda path: (path.unlink(), path.mkdir()),
-    "a later version": _newer,
-    "without a column": _without_a_column,
-    "locked": _locked,
-    "read-only": lambda path: path.chmod(0o400),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("how", INDEXES)
-def test_whatever_becomes_of_the_index_readers_and_writers_do_the_same(project: Project, how: str) -> None:
-    path = project.indexes / NAME
-    with closing(sqlite3.connect(path)) as other:
-        other.execute("pragma wal_checkpoint(truncate)")
-    kept = INDEXES[how](path)
-    assert texts(project) == TEXTS
-    made = writing.record(project, "main", [new_item("fact", text="another", origin="person")])
-    assert [item.text for item in made.items] == [*TEXTS, "another"]
-    assert texts(project) == [*TEXTS, "another"]
-    assert not made.warnings
-    del kept
 
 
 @pytest.mark.parametrize("more", [(), ("and one more", "and another")], ids=["of equal size", "longer"])

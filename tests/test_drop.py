@@ -41,18 +41,6 @@ def append(root: Path, kind: str, payload: dict[str, object], id: str) -> None: 
 # ---- what it does ----
 
 
-def test_a_dropped_decision_is_not_in_force_any_more_and_not_in_the_brief(tmp_path: Path) -> None:
-    label = decided(tmp_path)
-    dropped = corrections.drop(ROUTE, label, because="too slow", root=tmp_path)
-    assert (dropped.decision.status, dropped.changed) == ("dropped", True)
-    context = ralf.get_context(ROUTE, root=tmp_path)
-    assert statuses_of(tmp_path) == {"DEC-001": "dropped"}
-    assert SQLITE not in context.render(2_000, section="brief")
-    (hit,) = ralf.search("SQLite WAL session store", root=tmp_path)
-    assert hit.status == "dropped"
-    assert ralf.why(ROUTE, label, root=tmp_path).status == "dropped"
-
-
 # ---- it does not come back ----
 
 

@@ -15,7 +15,7 @@ from tests.faults.kept import Kept
 from examples import examples, step
 from storekit import copied
 
-NATS = ("nats", "engine_secrets")
+NATS = ("nats",)
 """Harnesses of `test_nats_harness.py`."""
 
 
@@ -79,9 +79,7 @@ LENGTHS = {
     "mixed": (8, "--rounds", examples(20)),
     "shares": (8, "--rounds", examples(40)),
     "mixed, sixteen writers": (10, "--rounds", examples(20), "--workers", 16, "--lives", 1000),
-    "loops": (50, "--rounds", examples(36), "--jobs", 3),
     "forget": (10, "--rounds", examples(60)),
-    "damage": (8, "--rounds", examples(100), "--seed", 9),
     "power": (18, "--states", examples(200)),
 }
 """How many seconds each takes in `.ci/run`, and the part of it that is run."""

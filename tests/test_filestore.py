@@ -100,15 +100,6 @@ def test_a_last_line_without_its_end_is_not_there_and_the_next_writer_removes_it
     assert journal.read_bytes() == whole
 
 
-def test_a_journal_torn_at_every_byte_loses_only_its_last_record(store: FileStore, journal: Path) -> None:
-    filled(store, 2)
-    whole = journal.read_bytes()
-    first = whole.index(b"\n") + 1
-    for size in range(len(whole)):
-        journal.write_bytes(whole[:size])
-        assert numbers(store) == ([0] if size >= first else [])
-
-
 # ---- damage in the middle ----
 
 

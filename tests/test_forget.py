@@ -13,7 +13,6 @@ import pytest
 
 import ralf
 import storekit
-from kit.claude_log import ClaudeLog
 from ralf import project as projects, routing
 from ralf.checkpointing.section import Extractive, Segment, Summary
 from ralf.document import judging
@@ -297,16 +296,3 @@ def test_words_are_found_in_the_forms_that_data_and_addresses_give_them(form: st
     text = f"before {FORMS[form]} after"
     assert Wording([FORMS["as it is"]]).without(text) == "before [forgotten] after"
     assert Wording([FORMS[form]]).without(f"before {FORMS['as it is']} after") == "before [forgotten] after"
-
-
-def test_a_forgotten_checkpoint_leaves_no_word_of_its_messages_and_answers(tmp_path: Path) -> None:
-    session = ClaudeLog(tmp_path / "session.jsonl", "5e1f0c52-7d0b", tmp_path)
-    filler = "The harbours of the north coast are read first, and each is checked against the printed table. " * 6
-    session.says(f"Read the harbours.\n{filler}\nMrs Ottilie keeps the old ledger.\n{filler}\nThen write the report.")
-    session.answers(f"I begin.\n{filler}\nThe ledger says 4.2 metres for Ostend.\n{filler}\nDone.")
-    ralf.checkpoint("tide", tmp_path / "session.jsonl", root=tmp_path)
-    forget("tide", "cp-001", root=tmp_path)
-    store = tmp_path / ".autonomous/context"
-    for words in (b"Ottilie", b"4.2 metres"):
-        assert [path.name for path in store.rglob("*") if path.is_file() and words in path.read_bytes()] == []
-    assert "Ottilie" not in ralf.get_context("tide", root=tmp_path).render()

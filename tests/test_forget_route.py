@@ -67,12 +67,6 @@ def test_what_lies_beside_the_file_of_a_route_whose_name_begins_alike_stays(root
     assert other.exists()
 
 
-def test_evidence_that_another_route_needs_stays(root: Path) -> None:
-    ralf.checkpoint("other", root / "session.jsonl", root=root)
-    assert forget_route("tide", root=root).blobs == 0
-    assert ralf.why("other", "cp-001", root=root).evidence == "kept"
-
-
 @pytest.mark.ci
 @pytest.mark.parametrize("what", ["the journal", "an archived journal", "the file", "a blob"])
 def test_what_a_repair_kept_of_it_goes_too(root: Path, what: str) -> None:

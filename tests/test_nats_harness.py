@@ -23,10 +23,3 @@ def test_leaders_that_are_killed_and_stopped_lose_and_double_nothing(tmp_path: P
     done = harness("nats", "--kills", 4, cwd=tmp_path)
     assert faults(done) == []
     assert re.search(FOUND_NOTHING, done.stdout)
-
-
-@pytest.mark.release(seconds=40)
-def test_no_planted_secret_is_at_rest_on_a_server(tmp_path: Path) -> None:
-    done = harness("engine_secrets", "--secrets", 200, cwd=tmp_path)
-    assert faults(done) == []
-    assert "| a secret is at rest on a server | 0 of 200 | 0 |" in done.stdout

@@ -38,12 +38,6 @@ def section(text, head):
 # ---- the last message ----
 
 
-def test_the_last_message_is_a_quotation_with_its_time_and_status():
-    text = section(brief(Session().typed("first").said("one").typed("Now the docs.").ran("ls")), "The last message")
-    assert text.startswith("2026-03-09 08:03\n> Now the docs.\n")
-    assert "\n- Being worked on: 1 call so far" in text
-
-
 @pytest.mark.parametrize("form", ["", "queued"])
 def test_what_was_taken_back_into_the_input_field_is_never_the_last_message(form):
     session = Session().typed("keep this", form).mark("handed") if form else Session().typed("keep this")
@@ -160,16 +154,6 @@ def test_a_brief_of_the_example_is_never_over_its_budget_and_uses_it(view):
     assert sum(share >= 0.9 for share in shares) >= 0.9 * len(shares)
 
 
-@pytest.mark.ci(5)
-def test_a_message_of_the_example_shown_in_a_brief_is_shown_in_every_larger_one(view):
-    before = set()
-    for most in range(300, 6_001, 300):
-        shown = set(re.findall(r"(?m)^- (\d\d:\d\d .{0,30})", composed(view, most)[0]))
-        assert before <= shown
-        before = shown
-    assert len(before) >= 10
-
-
 def test_a_brief_is_never_over_its_budget_in_scripts_that_take_many_tokens():
     session = Session().mark("titled", "测试标题" * 30)
     for words, reply in LANGUAGES.values():
@@ -178,8 +162,3 @@ def test_a_brief_is_never_over_its_budget_in_scripts_that_take_many_tokens():
         text = composed(session.view, most)[0]
         assert tokens.count(text) <= most and len(text) <= 4 * most
         assert text or not most
-
-
-@pytest.mark.parametrize(("most", "text"), [(60, '"go"'), (20, "No room"), (1, "…"), (0, "")])
-def test_a_budget_too_small_for_a_brief_gets_something_short_and_true(most, text):
-    assert text in brief(Session().typed("go").said("Done."), most)

@@ -12,16 +12,12 @@ from pathlib import Path
 import pytest
 
 import storekit
-from allwrites import ROUTE, everything
+from allwrites import everything
 from ralf.document.index import close_idle
 from ralf.project import Project
 from ralf.storage import files
 from ralf_integrations.blackbox5.context_budget import SPAWNED, ContextBudget
 from ralf_integrations.hooks import error_log, instant, session_registry
-from storekit import context_of
-
-BESIDE = ("index.db-journal", "index.db-shm", "index.db-wal", f"routes/.{ROUTE}.json.tmp")
-"""Files of the cache that are there for a moment only, and whose names can be foretold."""
 
 
 @pytest.fixture(scope="module")
@@ -58,39 +54,6 @@ def groups(store: Path) -> dict[str, list[Path]]:
             depth = 3 if parts[0] == "cache" else 1
             found.setdefault("/".join(parts[:depth]) if len(parts) > 1 else "files at the top", []).append(path)
     return found
-
-
-@pytest.mark.release(seconds=60)
-def test_no_write_of_any_kind_changes_a_file_by_its_second_name(made: Path, tmp_path: Path) -> None:
-    for number, name in enumerate(groups(context_of(made))):
-        root = storekit.moved(made, shutil.copytree(made, tmp_path / str(number) / "project"))
-        paths = groups(context_of(root))[name]
-        before = second_names(paths, tmp_path / str(number) / "elsewhere")
-        everything(root)
-        assert {path: _state(path) for path in before} == before, name
-
-
-@pytest.mark.release(seconds=20)
-@pytest.mark.parametrize("words", [b"", b"somebody's words\n"])
-def test_a_file_of_somebody_laid_in_the_place_of_one_to_come_stays(made: Path, tmp_path: Path, words: bytes) -> None:
-    names = [path.relative_to(context_of(made)) for path in sorted(context_of(made).rglob("*")) if path.is_file()]
-    cache = Project(made).cache.relative_to(context_of(made))
-    root = storekit.moved(made, tmp_path / "project")
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    before = {}
-    for number, name in enumerate([*names, *(cache / beside for beside in BESIDE)]):
-        if name.parts[0] in ("locks", "journal", "blobs", "config.yaml", "config.local.yaml"):
-            continue  # what lies there is a store's, and refused or read as it stands
-        outside, place = elsewhere / name.parent.name / f"{number}{name.suffix}", context_of(root) / name
-        outside.parent.mkdir(exist_ok=True)
-        outside.write_bytes(words)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        os.link(outside, place)
-        os.utime(outside, ns=(10**18, 10**18))
-        before[outside] = _state(outside)
-    everything(root)
-    assert {path: _state(path) for path in before} == before
 
 
 def test_a_file_that_is_to_be_emptied_is_looked_at_first(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 from collections.abc import Callable
 from functools import partial
@@ -12,8 +11,6 @@ from pathlib import Path
 import pytest
 from tests.faults.rig import killed_at
 
-import storekit
-from examples import step
 from ralf.maintenance import ownership
 from ralf.storage import durable
 from ralf.tasks import claims, editing, store
@@ -64,35 +61,6 @@ def look(root: Path, number: int, name: str, before: object, after: object, file
     left = [path for path in (root / ".autonomous" / "tasks").rglob(".ralf-*") if path.suffix == ".tmp"]
     assert len(left) <= 1, number
     return shown
-
-
-@pytest.mark.release(seconds=15)
-@pytest.mark.parametrize("name", WORKS)
-def test_a_kill_leaves_before_or_after_and_the_next_write_completes_the_file(tmp_path: Path, name: str) -> None:
-    made, root = tmp_path / "made", tmp_path / "project"
-    made.mkdir()
-    ownership.init(store.at(made).project, share=False)
-    editing.add("One", text="Do it", id="TASK-one", root=made)
-    editing.add("Two", id="TASK-two", after=["One"], root=made)
-    editing.add("Three", id="TASK-three", root=made)
-    editing.add("Four", id="TASK-four", after=["Two"], root=made)
-    claims.claim("TASK-one", by="me", root=made)
-    before = looked_at(made)
-    storekit.copied(made, root)
-    WORKS[name](root)
-    after = looked_at(root)
-    files = [cut(text) for text in on_disk(root) if "TASK-three" not in text.partition("status")[0]]
-    assert after != before
-    number, seen, lived = 0, set(), False
-    while not lived:
-        shutil.rmtree(root)
-        storekit.copied(made, root)
-        lived = not killed_at(number, lambda: WORKS[name](root))
-        shown = look(root, number, name, before, after, files)
-        seen.add(shown == after)
-        assert not lived or shown == after
-        number += step()
-    assert seen == {True, False}
 
 
 def cut(text: str) -> str:

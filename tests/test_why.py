@@ -36,18 +36,6 @@ def prune_all(root: Path) -> None:
 # ---- decisions ----
 
 
-@pytest.mark.ci
-def test_a_decision_is_explained_with_words_lines_and_speaker_without_the_transcript(made: Path) -> None:
-    label = label_of(made)
-    reason = ralf.why("tide", label, root=made)
-    assert (reason.kind, reason.claim, reason.status, reason.origin) == ("decision", CHOICE, "active", "agent")
-    assert reason.recorded.endswith("cp-001") and reason.revision == 1
-    assert (reason.evidence, reason.matches) == ("kept", True)
-    assert reason.quotes == (Quote(2, 2, "agent", CHOICE),)
-    assert reason.source is not None
-    assert (reason.source.session, reason.source.first_line, reason.source.last_line) == ("s-1", 2, 2)
-
-
 def test_a_decision_written_into_the_file_is_explained_before_and_after_the_merge(project: Path) -> None:
     path = route_file(project, "tide")
     text = path.read_text(encoding="utf-8")

@@ -71,7 +71,6 @@ VARIANTS = (
     Variant("power", "anything", "lost", "--states 40", 16),
     # ---- what is recorded, merged, forgotten and read ----
     *(Variant("forget", part, "left", "--rounds 60") for part in ("blobs", "caches", "files", "records")),
-    Variant("damage", "a repair that removes", "bytes are gone", "--rounds 12"),
     Variant("fuzz", "front matter", "crash", "--rounds 3000 --only 'front matter'"),
     Variant("fuzz", "name", "escape", "--rounds 300 --only name"),
     Variant("fuzz", "transcript", "hang", "--rounds 60 --only transcript"),
@@ -91,8 +90,6 @@ VARIANTS = (
     ),
     # ---- NATS ----
     Variant("nats", "no compare and swap", "lost|doubled|moved|damaged", "--kills 2", 20),
-    Variant("engine_secrets", "not encrypted", "a secret is at rest on a server", "--secrets 88", 20),
-    Variant("engine_secrets", "readable names", "a secret is at rest on a server", "--secrets 88", 20),
 )
 
 
