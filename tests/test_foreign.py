@@ -5,7 +5,7 @@ becomes the user's own by their word alone. What they wrote themselves, in ralf 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,7 +19,6 @@ from ralf.maintenance import ownership, trust
 from ralf.maintenance.verify import verify
 from ralf.model import Carried
 from ralf.project import Project
-from ralf.storage import git_files
 from storekit import copied, route_file, write_session
 
 pytestmark = pytest.mark.ci
@@ -140,24 +139,6 @@ def is_apart(root: Path, route: str = ROUTE) -> None:
 # ---- whole routes ----
 
 
-@pytest.mark.parametrize("brings_journal", [False, True], ids=["file", "file and journal"])
-def test_a_cloned_route_is_shown_apart_and_nothing_of_it_speaks(
-    theirs: Path, tmp_path: Path, brings_journal: bool
-) -> None:
-    make: Callable[[Path, Path], Path] = with_journal if brings_journal else cloned
-    clone = make(theirs, tmp_path / "clone")
-    is_apart(clone)
-    found = ralf.get_context(ROUTE, root=clone)
-    assert found.wholly_foreign and {item.origin for item in found.decisions} == {"import"}
-    assert f"goal: {GOAL}" in found.foreign_notes
-    assert any(line.startswith("rule ") and RULE in line for line in found.foreign_notes)
-    told = {f"handed over: now: {STATE}", "handed over: next: zqx107 step", "handed over: risks: zqx108 words"}
-    assert told <= set(found.foreign_notes)
-    shown = found.render()
-    assert f"### {wording.LABEL}" in shown and f"- (import) goal: {GOAL}\n" in shown and THEIRS in shown
-    assert [(row.route, row.foreign) for row in ralf.list_routes(root=clone)] == [(ROUTE, True)]
-
-
 # ---- accepting ----
 
 
@@ -200,46 +181,6 @@ def test_a_foreign_journal_is_imported_with_its_file_and_takes_records_then(thei
 
 
 # ---- what git has brought ----
-
-
-def is_brought(path: Path, content: bytes) -> bool:
-    """Whether git has these bytes of a file."""
-    return git_files.brought({path: content}) == ({path}, set())
-
-
-@pytest.mark.parametrize("attribute", ["text eol=crlf", "ident"])
-def test_what_a_repository_has_git_change_on_the_way_to_a_file_is_none_the_less_its(
-    tmp_path: Path, attribute: str
-) -> None:
-    root, copy = tmp_path / "root", tmp_path / "copy"
-    root.mkdir()
-    repository(root)
-    (root / ".gitattributes").write_text(f"*.md {attribute}\n")
-    (root / "r.md").write_text("höre $Id$ [x]\nb\n", encoding="utf-8")
-    commit(root)
-    cloned(root, copy)
-    content = (copy / "r.md").read_bytes()
-    assert is_brought(copy / "r.md", content)
-    assert not is_brought(copy / "r.md", content + b"more\n")
-
-
-@pytest.mark.parametrize("way", ["restore", "reset", "stash"])
-def test_a_file_that_git_wrote_and_its_index_does_not_know_is_none_the_less_its(tmp_path: Path, way: str) -> None:
-    root, path = tmp_path / "root", tmp_path / "root" / "r.md"
-    root.mkdir()
-    repository(root)
-    for text in ("ours", "theirs"):
-        path.write_text(text)
-        commit(root)
-    git(root, "reset", "-q", "--soft" if way == "stash" else "--hard" if way == "restore" else "--mixed", "HEAD~1")
-    if way == "restore":
-        git(root, "restore", "--source", "HEAD@{1}", "r.md")
-    elif way == "stash":
-        git(root, "stash", "-q")
-        git(root, "stash", "pop", "-q")
-    assert path.read_bytes() == b"theirs"
-    assert is_brought(path, b"theirs")
-    assert not is_brought(path, b"mine")
 
 
 # ---- what was shown is what is accepted ----
