@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import strategies as st
 
 import ralf
 import storekit
-from contexts import quick
 from ralf.errors import UsageError
 from ralf.maintenance.forget import forget
 from ralf.maintenance.purge import Wording, remains
@@ -54,33 +53,6 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=8,
 )
-ANY_ENTRY = st.dictionaries(st.text(max_size=5), JSON, max_size=4).map(lambda tree: {"type": "x", **tree})
-ANY_KEY = st.text(st.characters(), min_size=1, max_size=80)
-
-
-@pytest.mark.ci(seconds=3)
-@settings(quick, max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(project_key=ANY_KEY, session=ANY_KEY, sub=ANY_KEY, batch=st.lists(ANY_ENTRY, min_size=1, max_size=3))
-def test_any_entries_come_back_equal_under_any_key(
-    store: RalfSessionStore, project_key: str, session: str, sub: str, batch: list[Any]
-) -> None:
-    batch = [{**one, "uuid": f"{number}"} for number, one in enumerate(batch)]
-    key = {"project_key": project_key, "session_id": session}
-    append(store, *batch, key=key)
-    append(store, *batch[:1], key={**key, "subpath": sub})
-    assert load(store, key) == batch
-    assert asyncio.run(store.list_subkeys(key)) == [sub]
-    assert [one["session_id"] for one in asyncio.run(store.list_sessions(project_key))] == [session]
-    asyncio.run(store.delete(key))
-    assert load(store, key) is load(store, {**key, "subpath": sub}) is None
-
-
-def test_a_uuid_is_stored_once_in_whatever_batches_it_comes(store: RalfSessionStore, tmp_path: Path) -> None:
-    append(store, entry(1), entry(2))
-    append(store, entry(1), entry(2))
-    append(RalfSessionStore(tmp_path), entry(2), entry(3))
-    append(store, entry(3), entry(1))
-    assert load(store) == [entry(1), entry(2), entry(3)]
 
 
 APPENDER = """
