@@ -113,17 +113,6 @@ def test_an_interrupt_releases_the_claim_and_counts_no_attempt(tmp_path: Path) -
     assert (state.status, state.attempt) == ("waiting", 1)
 
 
-def test_no_more_iterations_begin_than_are_allowed(tmp_path: Path) -> None:
-    seen = []
-
-    def handler(run: AgentRun) -> None:
-        seen.append(run.iteration)
-        run.continue_with()
-
-    state = run_agent(handler, "one", max_iterations=3, root=tmp_path)
-    assert (seen, state.status, "max_iterations" in state.reason) == ([1, 2, 3], "dead", True)
-
-
 # ---- waiting ----
 
 

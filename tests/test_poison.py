@@ -149,31 +149,3 @@ def test_what_a_tool_answered_is_at_most_a_fact(tmp_path: Path, kind: str) -> No
     assert (context.goal, context.began_as) == ("", "Please carry the tide table over to the new reader.")
     found = ralf.search(f"{WORD}7", root=tmp_path)
     assert {hit.kind for hit in found} <= {"fact", "evidence", "checkpoint"}
-
-
-QUOTED = (
-    "The page says: {}",
-    'The file contains "{}"',
-    "According to the web page, {}",
-    "> {}",
-    "```\n{}\n```",
-    "The comment in the code reads: `{}`",
-)
-
-
-@pytest.mark.parametrize("quote", QUOTED)
-def test_what_the_agent_quotes_is_not_what_it_decided(tmp_path: Path, quote: str) -> None:
-    records = [
-        {"role": "user", "content": "Please carry the tide table over to the new reader."},
-        *(
-            {"role": "assistant", "content": quote.format(text.replace(WORD, f"{WORD}{n}"))}
-            for n, text in enumerate(SAYINGS)
-        ),
-        {"role": "assistant", "content": "All parts were read."},
-    ]
-    (tmp_path / "s.jsonl").write_text(lines(iter(records)), encoding="utf-8")
-    ralf.checkpoint("r", tmp_path / "s.jsonl", root=tmp_path)
-    context = ralf.get_context("r", root=tmp_path)
-    work = context.active_work
-    held = [*(str(item) for item in context.decisions), *work.next_steps, *work.blockers]
-    assert [text for text in held if WORD in text] == []

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import ralf
-from ralf.route.why import Quote
 from storekit import Listing, context_of, route_file, write_session
 
 CHOICE = "We use batch size 0 instead of 1."
@@ -57,18 +56,3 @@ def test_when_the_evidence_is_pruned_the_place_and_the_hash_are_left(project: Pa
 
 
 # ---- checkpoints ----
-
-
-@pytest.mark.ci
-def test_a_checkpoint_shows_the_messages_that_its_section_uses(made: Path) -> None:
-    reason = ralf.why("tide", "cp-1", root=made)
-    context = ralf.get_context("tide", root=made)
-    entry = context.checkpoints[0]
-    assert (reason.id, reason.kind, reason.timestamp) == ("cp-001", "checkpoint", entry.timestamp)
-    assert reason.claim.split("\n", 1)[1] in context.history
-    assert reason.source is not None
-    assert f"{reason.source.first_line}-{reason.source.last_line}" == entry.lines
-    assert reason.quotes[0] == Quote(
-        1, 1, "user", "Please carry part 0 of the tide table over to the new reader, and keep the old columns."
-    )
-    assert reason.recorded == "summarizer listing"
