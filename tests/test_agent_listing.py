@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
 from ralf import project as projects
-from ralf.agent.listing import cancel_run, forget_run, get_run, list_runs, retry_run
-from ralf.agent.output import tail
+from ralf.agent.listing import cancel_run, get_run, list_runs, retry_run
 from ralf.agent.run import AgentRun
-from ralf.errors import Claimed, DamagedJournal, RunEnded, UsageError
+from ralf.errors import Claimed, RunEnded, UsageError
 from runskit import elsewhere
 
 
@@ -73,28 +71,3 @@ def journal_of(root: Path, run: str) -> Path:
     files = projects.find(root).store.files
     assert files is not None
     return files.path(f"runs/{run}/main")
-
-
-@pytest.mark.parametrize("kind", ["link", "dangling", "pipe", "folder"])
-def test_something_else_in_the_place_of_a_run_s_records_is_named_and_the_other_runs_are_listed(
-    tmp_path: Path, kind: str
-) -> None:
-    AgentRun("good", root=tmp_path).complete()
-    path, victim = journal_of(tmp_path, "bad"), tmp_path / "victim"
-    path.parent.mkdir(parents=True)
-    victim.write_text("kept")
-    if kind == "pipe":
-        os.mkfifo(path)
-    elif kind == "folder":
-        path.mkdir()
-    else:
-        path.symlink_to(victim if kind == "link" else tmp_path / "nothing")
-    found = list_runs(root=tmp_path)
-    assert [one.run for one in found.runs] == ["good"]
-    assert [name for name, _ in found.damaged] == ["bad/main"]
-    for act in (get_run, cancel_run, forget_run, lambda run, root: list(tail(run, root=root))):
-        with pytest.raises(DamagedJournal):
-            act("bad", root=tmp_path)  # type: ignore[operator]
-    with pytest.raises(DamagedJournal):
-        AgentRun("bad", root=tmp_path).save(b"x")
-    assert victim.read_text() == "kept"

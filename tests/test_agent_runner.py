@@ -39,19 +39,6 @@ def final(root: Path, run: str = "one") -> bytes | None:
 # ---- failures ----
 
 
-def test_an_attempt_that_raised_is_made_again_with_the_answers_that_it_had(tmp_path: Path) -> None:
-    calls = []
-
-    def handler(run: AgentRun) -> None:
-        answer = run.once("model", lambda key: calls.append(key) or "yes")
-        if run.attempt < 3:
-            raise TimeoutError("busy")
-        run.complete(answer.encode())
-
-    state = run_agent(handler, "one", retry=QUICK, root=tmp_path)
-    assert (state.status, state.attempt, len(calls)) == ("completed", 3, 1)
-
-
 def test_the_record_of_an_exception_has_its_type_and_place_and_not_its_text(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -65,22 +52,6 @@ def test_the_record_of_an_exception_has_its_type_and_place_and_not_its_text(
     assert state.reason.startswith("ValueError at test_agent_runner.py:")
     assert state.reason.endswith(" in handler")
     assert "conversation" in caplog.text
-
-
-def test_a_dead_letter_is_opened_again_with_its_answers(tmp_path: Path) -> None:
-    calls, broken = [], True
-
-    def handler(run: AgentRun) -> None:
-        run.once("model", lambda key: calls.append(key))
-        if broken:
-            raise ValueError
-        run.complete()
-
-    assert run_agent(handler, "one", retry=QUICK, root=tmp_path).status == "dead"
-    broken = False
-    retry_run("one", root=tmp_path)
-    state = run_agent(handler, "one", retry=QUICK, root=tmp_path)
-    assert (state.status, state.attempt, len(calls)) == ("completed", 1, 1)
 
 
 def test_a_call_without_an_answer_ends_the_run_where_it_may_not_be_repeated(tmp_path: Path) -> None:

@@ -10,9 +10,6 @@ import pytest
 
 from ralf.agent.model import Retry
 from ralf.agent.run import AgentRun
-from ralf.errors import (
-    UnknownAnswer,
-)
 from runskit import elsewhere
 
 # ---- states ----
@@ -33,22 +30,6 @@ def test_a_long_call_keeps_its_claim_longer_than_the_lease(tmp_path: Path) -> No
 
 
 # ---- calls that are made once ----
-
-
-@pytest.mark.ci
-def test_a_call_without_an_answer_is_stopped_or_looked_up_where_that_is_wanted(tmp_path: Path) -> None:
-    elsewhere(tmp_path, "AgentRun('r', root=root).once('k', lambda key: die())")
-    with AgentRun("r", root=tmp_path, unknown="stop") as run:
-        with pytest.raises(UnknownAnswer) as raised:
-            run.once("k", lambda _: 1 / 0)
-        wanted = raised.value.idempotency_key
-        assert run.once("k", lambda _: 1 / 0, unknown=lambda key: {wanted: b"found"}[key]) == b"found"
-        assert run.once("k", lambda _: 1 / 0) == b"found"
-        assert run.state().repeats == 0
-    elsewhere(tmp_path, "AgentRun('s', root=root).once('k', lambda key: die())")
-    with AgentRun("s", root=tmp_path, unknown=lambda _: None) as run:
-        assert run.once("k", lambda _: "made again") == "made again"
-        assert run.state().repeats == 1
 
 
 # ---- decisions ----

@@ -7,9 +7,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, strategies as st
 
-from contexts import quick, ruled, texts
+from contexts import ruled
 from ralf.model import (
     ActiveWork,
     Body,
@@ -81,36 +80,3 @@ def test_a_query_brings_what_it_asks_for_and_keeps_goal_and_pinned_rules() -> No
     assert "case17 " in asked
     assert all(words in asked for words in (GOAL[:60], "Never water at noon", "Close the valve"))
     assert FULL.with_defaults(400, "case17 pytest").render() == asked
-
-
-@given(texts(4), st.sampled_from(["path", "route", "id", "status", "commit", "todo", "last"]))
-@quick
-def test_no_text_of_a_fact_becomes_a_line_of_its_own(words: str, place: str) -> None:
-    forged = f"{words}\n## Forged\n- [x] forged\r# Forged\u2028## Forged\x85# Forged"
-    context = {
-        "path": RouteContext(
-            facts=Facts(paths=(PathFact(forged, ("edited", forged)), PathFact(forged + "2", ("read",)))),
-            active_work=ActiveWork(open_files=(OpenFile(forged),)),
-        ),
-        "route": RouteContext(context_checkpoint=Header(route=forged)),
-        "last": RouteContext(context_checkpoint=Header(last_checkpoint=forged)),
-        "id": RouteContext(decisions=(Decision(forged, decision=forged, rationale=forged, alternatives=(forged,)),)),
-        "status": RouteContext(
-            decisions=(Decision("DEC-1", status=forged, superseded_by=forged),),
-            facts=Facts(commands=(CommandFact(forged, forged, 1),), errors=(ErrorFact(forged, forged, forged),)),
-        ),
-        "commit": RouteContext(goal=forged, facts=Facts(commits=(CommitFact(forged, forged),))),
-        "todo": RouteContext(
-            active_work=ActiveWork(
-                forged,
-                forged,
-                forged,
-                forged,
-                last_statement=forged,
-                todos=(Todo(forged, forged),),
-                next_steps=(forged,),
-            )
-        ),
-    }[place]
-    for line in context.render(fenced=False).splitlines():
-        assert not line.startswith(("## Forged", "# Forged", "- [x] forged"))

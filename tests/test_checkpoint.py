@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
-import os
 import re
 import time
 from dataclasses import replace
@@ -36,38 +34,6 @@ def session(tmp_path: Path) -> Path:
     """A session of 3,000 tokens."""
     write_session(tmp_path / "session.jsonl", 3_000)
     return tmp_path / "session.jsonl"
-
-
-def test_unpaired_surrogates_in_tool_input_or_a_file_name_stop_no_checkpoint(tmp_path: Path) -> None:
-    def call(number: int, tool: str, given: object) -> str:
-        block = {"type": "tool_use", "id": f"t{number}", "name": tool, "input": given}
-        answer = {"type": "tool_result", "tool_use_id": f"t{number}", "content": "done"}
-        said = {"type": "assistant", "message": {"role": "assistant", "content": [block]}}
-        return f"{json.dumps(said)}\n{json.dumps({'type': 'user', 'message': {'role': 'user', 'content': [answer]}})}\n"
-
-    calls = [
-        call(1, "Bash", {"command": "grep \ud83d notes"}),
-        call(2, "Edit", {"file_path": "/p/src/\udfff.py", "old_string": "a", "new_string": "b"}),
-        call(3, "TodoWrite", {"todos": [{"content": "find \ud83d", "status": "pending"}]}),
-    ]
-    path = tmp_path / os.fsdecode(b"s-\xff.jsonl")
-    path.write_text("".join(calls))
-    ralf.checkpoint("r", path, root=tmp_path)
-    context = ralf.get_context("r", root=tmp_path)
-    assert [todo.content for todo in context.active_work.todos] == ["find \ufffd"]
-    assert [fact.path for fact in context.facts.paths] == ["/p/src/\ufffd.py"]
-    assert context.checkpoints[-1].session == "s-\ufffd"
-
-
-@pytest.mark.ci
-def test_an_unchanged_transcript_is_no_write_and_every_byte_stays(project: Path) -> None:
-    before = kept_bytes(project)
-    kept = [path for path in storekit.context_of(project).rglob("*") if path.is_file() and "cache" not in path.parts]
-    times = {path: path.stat().st_mtime_ns for path in kept}
-    report = ralf.checkpoint("tide", project / "session.jsonl", root=project)
-    assert (report.checkpoints, report.revision, report.tokens_read) == ((), 4, 0)
-    assert kept_bytes(project) == before
-    assert {path: path.stat().st_mtime_ns for path in kept} == times
 
 
 def unmarked(root: Path) -> bytes:

@@ -78,19 +78,6 @@ def test_a_route_whose_task_is_done_is_closed_and_the_end_of_its_session_does_no
     assert closed(root) == ""
 
 
-@pytest.mark.parametrize("typed", ["tidepol", "Tidepools", "tidpol", "tidepoool", "tidepaal", "harbr"])
-def test_a_name_one_or_two_edits_from_an_existing_one_is_refused_with_it_unless_it_is_new(
-    root: Path, typed: str
-) -> None:
-    for name in ("tidepool", "harbor"):
-        ralf.record_decision(name, "Use SQLite", root=root)
-    with pytest.raises(UsageError, match=r"did you mean (tidepool|harbor)"):
-        routing.check_typed(Project(root), typed)
-    assert routing.check_typed(Project(root), typed, is_new=True) == typed
-    routing.use(Project(root), typed)
-    assert routing.check_typed(Project(root), typed) == typed
-
-
 @pytest.mark.parametrize("typed", ["TASK-01", "TASK-1", "task-0001", "TASK-0O1", "TASK-00l", "TSK-001", "TASK-0011"])
 def test_a_name_with_the_same_number_written_otherwise_is_refused(root: Path, typed: str) -> None:
     ralf.record_decision("TASK-001", "Use SQLite", root=root)

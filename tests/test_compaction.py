@@ -45,17 +45,6 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Messages, Compaction
 
 
 @pytest.mark.ci
-def test_statement_3_the_current_task_stays_byte_for_byte_and_what_is_completed_goes(
-    once: tuple[Messages, Compaction, Path],
-) -> None:
-    messages, made, _ = once
-    current = [messages[index] for index in segments_of(messages).current]
-    assert list(map(id, made.messages[-len(current) :])) == list(map(id, current))
-    assert [message["role"] for message in made.messages[:2]] == ["system", "user"]
-    assert len(made.messages) == 2 + len(current)
-
-
-@pytest.mark.ci
 def test_agent_ceos_table_106_000_tokens_become_34_000_and_what_is_always_preserved_is_among_them(
     tmp_path: Path,
 ) -> None:

@@ -73,22 +73,6 @@ def test_a_file_that_says_the_same_in_another_way_is_no_edit(project: Project, h
     assert revision(project) == before
 
 
-@pytest.mark.parametrize("is_newer", [False, True], ids=["the same revision", "a newer one"])
-def test_three_saves_of_one_buffer_count_once_each(project: Project, is_newer: bool) -> None:
-    old = path_of(project, "main").read_text()
-    if is_newer:
-        writing.record(project, "main", [new_item("fact", text="new meanwhile", origin="person")])
-    lines = "## Organizational Knowledge\n\n"
-    for number in range(3):
-        text = old.replace(lines, lines + "".join(f"- line {n} of mine\n" for n in range(number + 1)))
-        saved(project, str, text.replace("at noon", f"at {number} o'clock"))
-        written(project)
-    found = texts(project)
-    assert sorted(one for one in found if "of mine" in one) == [f"line {n} of mine" for n in range(3)]
-    assert "the pier closes at 2 o'clock" in found
-    assert ("new meanwhile" in found) is is_newer
-
-
 # ---- the index ----
 
 

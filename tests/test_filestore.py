@@ -45,11 +45,6 @@ def filled(store: FileStore, count: int, stream: str = STREAM, name: str = "id")
     return tokens
 
 
-def next_process(store: FileStore) -> FileStore:
-    """The store as another process opens it, which has read nothing yet."""
-    return FileStore(store.folder)
-
-
 def numbers(store: FileStore) -> list[int]:
     return [json.loads(entry.record)["n"] for entry in store.read(STREAM)]
 
@@ -68,17 +63,6 @@ def child(code: str, folder: Path, *arguments: object) -> Any:
 
 
 # ---- the line ----
-
-
-@pytest.mark.ci
-def test_no_bit_of_a_line_flips_unseen(store: FileStore, journal: Path) -> None:
-    filled(store, 2)
-    whole = journal.read_bytes()
-    for place in range(whole.index(b"\n") + 1):
-        for bit in range(8):
-            journal.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :])
-            with pytest.raises(DamagedJournal):
-                list(store.read(STREAM))
 
 
 # ---- a torn tail ----
@@ -157,23 +141,6 @@ def test_a_first_line_that_no_writer_has_made_is_damage_to_readers_and_writers(
 
 
 # ---- ids ----
-
-
-@pytest.mark.ci
-def test_a_record_lands_once_under_its_id_whoever_asks_and_wherever_its_line_lies(store: FileStore) -> None:
-    """The last of a long journal, and one that begins at the border of two pieces, too."""
-    tokens, head = filled(store, 3), ""
-    for number in range(3, 12):
-        head = store.append(
-            STREAM, b'{"n":%d,"x":"%s"}' % (number, b"x" * (1 << 20)), id=f"id-{number}", after=head or tokens[-1]
-        )
-        tokens.append(head)
-    for writer in (store, next_process(store)):
-        for number, token in enumerate(tokens):
-            assert writer.append(STREAM, b"{}", id=f"id-{number}", after="other") == token
-    text = json.dumps({"said": '\n{"id":"new","length":9', "nested": {"id": "new", "length": 9}}).encode()
-    head = store.append(STREAM, text, id="quotes an id", after=head)
-    assert next_process(store).append(STREAM, b"{}", id="new", after=head) == store.head(STREAM)
 
 
 # ---- disks that are full or fail ----

@@ -100,12 +100,6 @@ def clone(repository: Path) -> Path:
     return target
 
 
-def test_a_tracked_gitignore_that_was_removed_comes_back_unchanged(clone: Path) -> None:
-    (context_of(clone) / ".gitignore").unlink(missing_ok=True)
-    work(clone)
-    assert staged(clone) == []
-
-
 # ---- a clone of a project whose owner shares ----
 
 

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from tests.talkkit import Session
 from ralf.brief.pieces import View
 from ralf.brief.record import composed
 from ralf.facts.state import State
-from ralf.model.handover import Carried, HandOver, Kept
+from ralf.model.handover import Carried, Kept
 from ralf.talk.answer import carry
 from ralf.talk.handover_text import parse
 from ralf.talk.recording import record
@@ -96,20 +95,7 @@ def test_the_same_session_in_another_language_has_the_same_facts(language):
 # ---- a hand-over ----
 
 
-def handing(session, at, *kept, **given):
-    view = session.view
-    last = HandOver("The parser is half done.", "Ship it", ("fetch the levels", "tag it"), at=at, **given)
-    return replace(view, handed=Carried(last, kept))
-
-
 OPEN = Kept("open", "Is 1953 to be kept?", "OPEN-001", at="2026-03-09T08:00:00Z")
-
-
-def test_a_fresh_hand_over_leads_and_the_last_message_and_its_status_are_there_all_the_same():
-    session = Session().typed("begin with the parser, please, and tell me").said("one").typed("Now the docs.").ran("ls")
-    text = composed(handing(session, "2026-03-10T00:00:00Z", OPEN), 330)[0]
-    assert text.index("The parser is half done.") < text.index("> Now the docs.") < text.index("Being worked on")
-    assert text.index("fetch the levels") < text.index("### The last message")
 
 
 # ---- the budget ----

@@ -94,31 +94,6 @@ def cloned(root: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.ci
-def test_what_a_clone_brings_is_listed_and_never_claimed_before_it_is_accepted(root: Path, tmp_path: Path) -> None:
-    editing.add("One", id="TASK-one", root=root)
-    editing.add("Two", id="TASK-two", root=root)
-    clone = cloned(root, tmp_path)
-    assert [state.is_foreign for state in store.list_tasks(root=clone).tasks] == [True, True]
-    with pytest.raises(NothingReady, match="foreign, not accepted yet: TASK-one, TASK-two"):
-        claims.claim(by="me", root=clone)
-    for change in (
-        lambda: claims.claim("One", by="me", root=clone),
-        lambda: editing.edit("One", priority=9, root=clone),
-        lambda: claims.done("Done", task="One", root=clone),
-    ):
-        with pytest.raises(UsageError, match="has not been accepted") as error:
-            change()
-        assert "ralf trust TASK-one" in error.value.hint
-    assert list(trust.files_of(Project(clone))) == ["TASK-one", "TASK-two"]
-    accept_tasks(clone, "TASK-two")
-    assert not store.get("Two", root=clone).is_foreign
-    assert claims.claim(by="me", root=clone).task.id == "TASK-two"
-    accept_tasks(clone)
-    assert not trust.files_of(Project(clone))
-    assert claims.claim(by="you", root=clone).task.id == "TASK-one"
-
-
-@pytest.mark.ci
 def test_whoever_has_a_task_completes_it_though_a_pull_has_changed_it_and_it_stays_foreign(
     root: Path, tmp_path: Path
 ) -> None:

@@ -142,14 +142,6 @@ def test_a_file_that_cannot_be_read_is_moved_aside_and_written_anew(project: Pat
     assert (context_of(project) / "routes/tide.md.damaged").read_bytes() != content
 
 
-def test_a_file_with_conflict_markers_is_left_to_its_person(project: Path) -> None:
-    path = route_file(project, "tide")
-    path.write_bytes(b"<<<<<<< ours\n" + path.read_bytes() + b"=======\n>>>>>>> theirs\n")
-    before = path.read_bytes()
-    assert repair(root=project).after.damaged
-    assert path.read_bytes() == before
-
-
 def test_a_damaged_blob_is_moved_aside_and_why_says_that_it_is_gone(project: Path, cli: Cli) -> None:
     digest = json.loads(records(project)[0])["payload"]["evidence"]
     path = context_of(project) / "blobs" / digest[:2] / digest
