@@ -6,26 +6,14 @@ when hooks called).
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 
 import pytest
 
-import storekit
-from allwrites import everything
-from ralf.document.index import close_idle
-from ralf.project import Project
+import hookkit
 from ralf.storage import files
 from ralf_integrations.blackbox5.context_budget import SPAWNED, ContextBudget
 from ralf_integrations.hooks import error_log, instant, session_registry
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("made") / "project"
-    assert everything(root) == []
-    close_idle()  # else the files beside the index go away in the middle of a test
-    return root
 
 
 def second_names(paths: list[Path], elsewhere: Path) -> dict[Path, tuple[bytes, int, int]]:
@@ -43,17 +31,6 @@ def second_names(paths: list[Path], elsewhere: Path) -> dict[Path, tuple[bytes, 
 def _state(path: Path) -> tuple[bytes, int, int]:
     status = path.lstat()
     return path.read_bytes(), status.st_mode, 0 if path.parent.name == "hooks" else status.st_mtime_ns
-
-
-def groups(store: Path) -> dict[str, list[Path]]:
-    """The files of a store by the folder at its top, those of the cache by the folder in it."""
-    found: dict[str, list[Path]] = {}
-    for path in sorted(store.rglob("*")):
-        if path.is_file():
-            parts = path.relative_to(store).parts
-            depth = 3 if parts[0] == "cache" else 1
-            found.setdefault("/".join(parts[:depth]) if len(parts) > 1 else "files at the top", []).append(path)
-    return found
 
 
 def test_a_file_that_is_to_be_emptied_is_looked_at_first(tmp_path: Path) -> None:
@@ -91,9 +68,12 @@ def _linked(folder: Path, outside: Path) -> Path:
 
 
 @pytest.mark.ci
-def test_what_hooks_remember_and_complain_of_goes_into_no_file_of_somebody(made: Path, tmp_path: Path) -> None:
-    root = storekit.moved(made, shutil.copytree(made, tmp_path / "project"))
-    project = Project(root)
+def test_what_hooks_remember_and_complain_of_goes_into_no_file_of_somebody(tmp_path: Path) -> None:
+    rig = hookkit.rig(tmp_path / "project")
+    project = rig.project
+    rig.grow(2_000)
+    rig.hook("SessionStart")
+    error_log.add(project, "here", ValueError("something"))
     foretold = sorted(session_registry.folder(project).glob("*.json"))
     before = second_names([error_log.log(project), *foretold], tmp_path / "elsewhere")
     for number in range(3):
