@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from ralf import project as projects
 from ralf.agent.listing import cancel_run, get_run, list_runs, retry_run
 from ralf.agent.run import AgentRun
 from ralf.errors import Claimed, RunEnded, UsageError
@@ -64,10 +63,3 @@ def test_a_retry_reopens_what_ended_badly_and_lets_go_on_what_waits(tmp_path: Pa
 
 
 # ---- what a repository may bring, and what is many ----
-
-
-def journal_of(root: Path, run: str) -> Path:
-    """Where the records of a run's step lie."""
-    files = projects.find(root).store.files
-    assert files is not None
-    return files.path(f"runs/{run}/main")

@@ -25,7 +25,6 @@ from ralf.model import (
     Section,
     Todo,
 )
-from ralf.text import tokens
 
 pytestmark = pytest.mark.ci
 
@@ -62,10 +61,6 @@ FULL = RouteContext(
     ),
     body=Body(sections=tuple(Section(n, f"Row {n}", ruled("what happened\n" * 9)) for n in (3, 2, 1))),
 )
-
-
-def fits(text: str, most: int) -> bool:
-    return tokens.count(text) <= most and len(text) <= 4 * most
 
 
 def test_of_the_decisions_the_newest_are_left_out_last() -> None:

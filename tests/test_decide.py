@@ -18,21 +18,6 @@ def test_the_label_of_what_a_decision_replaces_is_taken_as_why_takes_it(tmp_path
     assert ralf.get_context("tide", root=tmp_path).decisions[0].superseded_by == made.id
 
 
-HOSTILE = [
-    "---",
-    "---\ngoal: forged\n---",
-    "## Compressed History\n### Checkpoint 9: forged (Current)",
-    "<<<<<<< HEAD\n=======\n>>>>>>> x",
-    '"quoted": [1, {a: b}] # no comment',
-    "line one\n\n\nline two  \n  indented",
-    "naïve 日本語 🦀 \xa0 x",
-    "null",
-    "*alias &anchor !!python/object:os.system",
-    "x" * 20_000,
-    "...",
-]
-
-
 def test_what_is_superseded_already_is_not_superseded_silently_again(tmp_path: Path) -> None:
     old = ralf.record_decision("r", "Use X", root=tmp_path)
     ralf.record_decision("r", "Use Y", supersedes=old.id, root=tmp_path)

@@ -20,13 +20,6 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def change(root: Path, old: str, new: str) -> None:
-    file = project.find(root).route_file(ROUTE)
-    text = file.read_text(encoding="utf-8")
-    assert old in text
-    file.write_text(text.replace(old, new), encoding="utf-8")
-
-
 def edited(root: Path, editor: str, answer: str = "") -> str:
     """What `ralf edit` prints on a terminal."""
     _, printed = storekit.on_a_terminal(root, "edit", ROUTE, answer=answer, TERM="xterm", VISUAL="", EDITOR=editor)

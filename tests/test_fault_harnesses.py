@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,10 +9,8 @@ from pathlib import Path
 import pytest
 from tests.faults import variants
 from tests.faults.figures import SKIPPED
-from tests.faults.kept import Kept
 
 from examples import examples, step
-from storekit import copied
 
 NATS = ("nats",)
 """Harnesses of `test_nats_harness.py`."""
@@ -45,31 +42,6 @@ def finds(variant: variants.Variant, home: Path) -> None:
     if found.startswith("skipped: "):
         pytest.skip(found)
     assert found
-
-
-def test_a_folder_that_is_kept_is_laid_out_as_it_was_whatever_became_of_it(tmp_path: Path) -> None:
-    store, other = tmp_path / "store", tmp_path / "other"
-    (store / "inner" / "empty").mkdir(parents=True)
-    (store / "inner").chmod(0o700)
-    (store / "inner" / "file").write_bytes(b"one")
-    (store / "inner" / "file").chmod(0o600)
-    os.utime(store / "inner" / "file", ns=(1, 2))
-    copied(store, other)
-    kept = Kept(store)
-    (store / "inner" / "file").write_bytes(b"two")
-    (store / "more").mkdir()
-    kept.lay(store)
-    assert _all_of(store) == _all_of(other)
-
-
-def _all_of(folder: Path) -> dict[str, tuple[int, int, bytes]]:
-    found = sorted(folder.rglob("*"))
-    return {
-        path.relative_to(folder).as_posix(): (path.stat().st_mode, path.stat().st_mtime_ns, path.read_bytes())
-        if path.is_file()
-        else (path.stat().st_mode, 0, b"")
-        for path in found
-    }
 
 
 LENGTHS = {

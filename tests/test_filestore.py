@@ -9,11 +9,9 @@ import os
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-import storekit
 from ralf.errors import Conflict, DamagedBlob, DamagedJournal, UsageError
 from ralf.storage import durable
 from ralf.storage.filestore import FileStore
@@ -47,19 +45,6 @@ def filled(store: FileStore, count: int, stream: str = STREAM, name: str = "id")
 
 def numbers(store: FileStore) -> list[int]:
     return [json.loads(entry.record)["n"] for entry in store.read(STREAM)]
-
-
-def child(code: str, folder: Path, *arguments: object) -> Any:
-    """A process of its own that runs `code`, with `store`, `STREAM` and `record` at hand."""
-    head = (
-        "import json, os, sys\n"
-        "from pathlib import Path\n"
-        "from ralf.errors import Conflict\n"
-        "from ralf.storage.filestore import FileStore\n"
-        "store, STREAM = FileStore(Path(sys.argv[1])), 'routes/r'\n"
-        "def record(number): return json.dumps({'n': number}).encode()\n"
-    )
-    return storekit.start(head + code, folder, *arguments, cwd=folder)
 
 
 # ---- the line ----
@@ -144,29 +129,6 @@ def test_a_first_line_that_no_writer_has_made_is_damage_to_readers_and_writers(
 
 
 # ---- disks that are full or fail ----
-
-FILLING = """
-import resource, signal
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-size = os.path.getsize(Path(sys.argv[1], "journal", "routes", "r.jsonl"))
-resource.setrlimit(resource.RLIMIT_FSIZE, (size + int(sys.argv[2]), resource.RLIM_INFINITY))
-try:
-    store.append(STREAM, json.dumps({"n": 9, "text": "x" * 5000}).encode(), id="too much", after=store.head(STREAM))
-except OSError as error:
-    print(error.errno)
-"""
-
-
-@pytest.mark.parametrize("room", [0, 1, 40, 2500, 5000])
-def test_a_write_that_falls_short_leaves_no_part_of_the_record(
-    store: FileStore, journal: Path, tmp_path: Path, room: int
-) -> None:
-    tokens = filled(store, 3)
-    before = journal.read_bytes()
-    assert storekit.finished([child(FILLING, tmp_path, room)]) == [f"{errno.EFBIG}\n"]
-    assert journal.read_bytes() == before
-    assert store.append(STREAM, record(3), id="too much", after=tokens[-1])
-    assert numbers(store) == [0, 1, 2, 3]
 
 
 def test_a_record_whose_sync_failed_is_not_there(

@@ -52,19 +52,6 @@ def rebuilt(root: Path) -> ralf.RouteContext:
     return ralf.get_context("tide", root=root)
 
 
-def _said(words: str) -> Callable[[ralf.RouteContext], bool]:
-    return lambda context: words in [decision.decision for decision in context.decisions]
-
-
-def _block(root: Path, words: str) -> str:
-    """The lines of the decision that holds these words."""
-    items = route_file(root, "tide").read_text(encoding="utf-8").split("\n  - id: ")
-    found = next(item for item in items if f'decision: "{words}"' in item)
-    lines = found.split("\n")
-    end = next((n for n, line in enumerate(lines) if n and not line.startswith("    ")), len(lines))
-    return "\n  - id: " + "\n".join(lines[:end])
-
-
 LAYOUT: dict[str, tuple[str, str]] = {
     "blank lines, a comment and a heading above our part": (
         "\n<!-- ralf:brief ", "\n\n<!-- mine -->\n\n\n# Mine\n\n<!-- ralf:brief "),

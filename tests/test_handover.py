@@ -133,16 +133,6 @@ def test_what_no_checkpoint_has_yet_of_the_session_that_writes_counts_and_its_ow
 # ---- whose it is ----
 
 
-def by_hand(root: Path, *words: str, **variables: str) -> tuple[str, list[str]]:
-    """The author of what `ralf handover` takes from a file at a terminal, and the origins of its decisions."""
-    (root / "notes.md").write_text("Half done\n## Decided\n- Keep brass")
-    status, told = storekit.on_a_terminal(root, "handover", "tide", "notes.md", *words, **variables)
-    assert status == 0, told
-    context = context_of(root)
-    assert context.handover.last is not None
-    return context.handover.last.author, [item.origin for item in context.decisions]
-
-
 @pytest.mark.ci
 @pytest.mark.parametrize(
     ("reads", "author"),

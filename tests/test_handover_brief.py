@@ -1,6 +1,6 @@
 """A hand-over in the brief and in the route file: entries whole or not at all, an old next step never first."""
 
-from ralf.brief.filling import Budget, Piece, fill, joined
+from ralf.brief.filling import Budget, fill, joined
 from ralf.brief.handover import Since, shown, since
 from ralf.model.entries import Item, Message, Said, Step
 from ralf.model.handover import Carried, Ended, HandOver, Kept
@@ -93,19 +93,6 @@ def test_an_old_hand_over_is_dated_and_its_now_and_next_come_last_without_comple
 
 
 # ---- the budget ----
-
-
-def record(count):
-    pieces = {"last": Piece((3, 0), ["the last message " * 12]), "status": Piece((3, 1), ["being worked on " * 4])}
-    pieces |= {f"turn-{n}": Piece((6, n), [f"message {n} " * 12, f"message {n} " * 30]) for n in range(count)}
-    grants = [("last", 0), ("status", 0), *((key, 0) for key in pieces), *((key, 1) for key in pieces)]
-    return pieces, grants
-
-
-MANY = Carried(
-    HandOver("now " * 100, "why", ("next " * 20,) * 3, at=AT),
-    tuple(Kept("decision", f"choice {n} " * 12, f"DEC-{n:03d}", rejected=("no " * 20,)) for n in range(60)),
-)
 
 
 # ---- in the route file ----

@@ -10,7 +10,6 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,6 @@ from tests.faults import samples
 
 import ralf
 from ralf import project, routing
-from ralf.config import Config
 from ralf.document import index
 from ralf.errors import RalfError, UsageError
 from ralf.maintenance.evidence import drop_evidence
@@ -260,42 +258,3 @@ def test_a_pipe_or_a_device_in_place_of_gits_index_hangs_no_writer(
     with not_hanging():
         assert git_files.tracks(tmp_path, Path("x"))  # nobody can tell
         assert git_files.tracks(tmp_path, Path("config.local.yaml"))
-
-
-@pytest.mark.parametrize("content", [b"x: 1\n" * 300_000, b"\0", b"threshold: [1]\n", b"threshold: {a: &a [*a]}\n"])
-def test_a_configuration_that_came_with_a_clone_is_read_within_limits_or_refused(
-    tmp_path: Path, content: bytes
-) -> None:
-    path = context_of(tmp_path) / "config.yaml"
-    path.parent.mkdir(parents=True)
-    path.write_bytes(content)
-    with pytest.raises(RalfError) as caught:
-        ralf.checkpoint("r", Path(samples.__file__), root=tmp_path, as_text=True)
-    assert str(path) in str(caught.value)
-
-
-RUNS = (
-    "command",
-    "summarizer",
-    "editor",
-    "hook",
-    "hooks",
-    "shell",
-    "pager",
-    "env",
-    "path",
-    "arguments",
-    "model",
-    "include",
-)
-
-
-@pytest.mark.parametrize("key", RUNS)
-def test_no_key_of_a_configuration_that_came_with_a_clone_can_run_anything(tmp_path: Path, key: str) -> None:
-    path = context_of(tmp_path) / "config.yaml"
-    path.parent.mkdir(parents=True)
-    path.write_text(f"{key}: 'touch {tmp_path}/ran'\n")
-    with pytest.raises(UsageError):
-        ralf.checkpoint("r", Path(samples.__file__), root=tmp_path, as_text=True)
-    assert not (tmp_path / "ran").exists()
-    assert {field.name for field in fields(Config)} & set(RUNS) == {"summarizer", "hooks"}  # which take few words

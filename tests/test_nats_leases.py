@@ -212,16 +212,6 @@ def test_a_signal_from_another_machine_wakes_a_wait(machines: Machines) -> None:
     assert float(when) - began < 2.0 * slower(time.monotonic)
 
 
-@contextmanager
-def stopped(process: subprocess.Popen[str]) -> Iterator[None]:
-    """A process that is stopped for the length of a block."""
-    process.send_signal(signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        process.send_signal(signal.SIGCONT)
-
-
 # ---- servers that are away ----
 
 

@@ -12,7 +12,7 @@ from ralf.errors import Damaged, DamagedPlan
 from ralf.project import Project, find
 from ralf.tasks import planfile as plans
 from ralf.tasks.model import Task, TaskState
-from ralf.tasks.planfile import parse, path_of, render
+from ralf.tasks.planfile import path_of, render
 from ralf.tasks.sequence import Plan, make_plan
 from ralf.tasks.serializing import serialize
 
@@ -60,36 +60,6 @@ def moved(project: Project, name: str, before: str) -> None:
 
 
 # ---- what it looks like ----
-
-
-def test_a_plan_is_a_file_that_people_read() -> None:
-    known = [
-        task("TASK-7k3q", title="Write the schema", role="backend"),
-        task("TASK-8m2p", title="Serve it: # fast", role="backend", checkpoint=True),
-        task("TASK-9x1z", "TASK-8m2p", title="Log in", route="login"),
-        task("TASK-9b2b", title="Design\nit \x1b[31mwell", route="login", priority=9),
-        task("checkpoint", title=""),
-        task("12"),
-    ]
-    plan = make_plan(known, every=3)
-    assert render(plan, known).decode().partition("version")[2] == (
-        ": 1\n"
-        "every: 3\n"
-        "chains:\n"
-        '  - role: "backend"\n'
-        "    tasks:\n"
-        '      - "TASK-7k3q"  # Write the schema\n'
-        '      - "TASK-8m2p"  # Serve it: # fast\n'
-        '  - route: "login"\n'
-        "    tasks:\n"
-        '      - "TASK-9b2b"  # Design it well\n'
-        '      - checkpoint: "by sync"\n'
-        '      - "TASK-9x1z"  # Log in\n'
-        "  - tasks:\n"
-        '      - "12"  # Do 12\n'
-        '      - "checkpoint"\n'
-    )
-    assert parse(render(plan, known), "plan.yaml") == plan
 
 
 def test_a_foreign_task_is_left_out_and_that_is_said(project: Project) -> None:

@@ -13,7 +13,7 @@ from tests.talkkit import Session
 from ralf.brief.pieces import View
 from ralf.brief.record import composed
 from ralf.facts.state import State
-from ralf.model.handover import Carried, Kept
+from ralf.model.handover import Carried
 from ralf.talk.answer import carry
 from ralf.talk.handover_text import parse
 from ralf.talk.recording import record
@@ -93,9 +93,6 @@ def test_the_same_session_in_another_language_has_the_same_facts(language):
 
 
 # ---- a hand-over ----
-
-
-OPEN = Kept("open", "Is 1953 to be kept?", "OPEN-001", at="2026-03-09T08:00:00Z")
 
 
 # ---- the budget ----

@@ -53,10 +53,6 @@ def folded(*kinds: tuple[str, dict[str, Any]]) -> RouteContext:
     return fold(records(*kinds), empty(ROUTE))
 
 
-def decided(words: str, **more: Any) -> tuple[str, dict[str, Any]]:
-    return "decision", {"decision": {"decision": words, "timestamp": "2026-03-01T09:00:00Z", **more}}
-
-
 # ---- any stream of records ----
 
 _words = texts(2)

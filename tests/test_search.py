@@ -77,14 +77,6 @@ def test_what_means_something_to_sqlite_means_nothing_in_a_question(tmp_path: Pa
     assert ralf.search(query, root=tmp_path)[0].id == "DEC-001"
 
 
-def test_a_context_is_served_where_the_search_index_cannot_be_made(tmp_path: Path) -> None:
-    ralf.record_decision("r", "Use tabs", root=tmp_path)
-    index = cache_of(tmp_path) / "index.db"
-    index.unlink()
-    index.mkdir()
-    assert "Use tabs" in ralf.get_context("r", root=tmp_path, query="tabs").render(400)
-
-
 def test_a_full_disk_costs_neither_an_answer_nor_the_index(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "1m") as disk:
         ralf.record_decision("tide", "Keep the levels in centimetres", root=disk)

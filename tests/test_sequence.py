@@ -202,5 +202,3 @@ def test_a_plan_made_twice_is_a_plan_made_once(
 
 
 # ---- time ----
-
-MANY = 10_000

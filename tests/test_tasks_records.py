@@ -6,28 +6,12 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import strategies as st
 
 from ralf.document.record import Record, decoded
 from ralf.document.rows import Rows
 from ralf.errors import DamagedJournal
 from ralf.storage.journal import Entry
-from ralf.tasks.records import Change, Known, fold, known, said, task_of
-
-TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
-IDS = st.sampled_from(["TASK-a", "TASK-b"])
-LEASE = st.integers(0, 20)
-CHANGE = st.builds(Change, IDS, TEXT, TEXT, TEXT, st.dictionaries(st.just("title"), TEXT))
-KINDS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
-    "seen": {"changes": st.lists(CHANGE, max_size=2)},
-    "claim": {"task": IDS, "by": TEXT, "seconds": st.integers(1, 900), "process": st.integers(0, 9)},
-    "release": {"task": IDS, "lease": LEASE, "outcome": st.sampled_from(["released", "limit"]), "note": TEXT},
-    "lost": {"task": IDS, "lease": LEASE, "note": TEXT},
-    "progress": {"task": IDS, "lease": LEASE, "text": TEXT},
-    "done": {"task": IDS, "lease": LEASE, "summary": TEXT, "changes": st.lists(CHANGE, max_size=2)},
-    "fail": {"task": IDS, "lease": LEASE, "reason": TEXT},
-    "retry": {"task": IDS},
-}
+from ralf.tasks.records import Known, fold, known, said, task_of
 
 
 def read(line: bytes) -> Record:

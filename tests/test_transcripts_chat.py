@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import strategies as st
 
 import ralf
 from ralf.errors import DamagedTranscript
@@ -120,13 +119,6 @@ def test_a_file_of_which_no_record_is_understood_is_refused_at_any_size(
         read(tmp_path / "x.json", content)
     with pytest.raises(DamagedTranscript):
         ralf.checkpoint("tides", tmp_path / "x.json", root=tmp_path)
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=8,
-)
 
 
 BLOCKS: list[dict[str, Any]] = [

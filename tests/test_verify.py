@@ -12,7 +12,6 @@ import pytest
 
 import ralf
 from ralf.finding.search import search
-from ralf.maintenance import repair as repairs
 from ralf.maintenance.repair import repair
 from ralf.maintenance.verify import verify
 from ralf.project import Project
@@ -192,18 +191,3 @@ def test_what_dead_writers_left_is_swept(project: Path, folder: str) -> None:
     assert found(project) == [(f"{folder}/{name}", False)]
     repair(root=project)
     assert not path.exists()
-
-
-def test_a_repair_that_is_broken_off_is_completed_by_the_next(
-    project: Path, journal: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shown = ralf.get_context("tide", root=project)
-    change_line(journal, 2, lambda line: b"x" * 100 + b"\n")
-    with monkeypatch.context() as patched:
-        patched.setattr(repairs._Repair, "_show", lambda *_, **__: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            repair(root=project)
-    repair(root=project)
-    ralf.record_decision("tide", "Go on", root=project)  # takes in what the file has
-    now = ralf.get_context("tide", root=project)
-    assert {section.title for section in now.body.sections} == {section.title for section in shown.body.sections}

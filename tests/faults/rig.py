@@ -243,27 +243,6 @@ class Pipe:
             return file.read().decode()
 
 
-class Notes:
-    """Notes of what happened, in one file, whose lines have the order in which it did, whoever is killed meanwhile."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __call__(self, what: str, **fields: object) -> None:
-        """Note something; the line is whole, or is not there."""
-        line = json.dumps({"what": what, "pid": os.getpid(), "at": time.time(), **fields})
-        descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        os.write(descriptor, f"{line}\n".encode())
-        os.close(descriptor)
-
-    def read(self, *whats: str) -> list[dict[str, Any]]:
-        """What was noted."""
-        if not self.path.exists():
-            return []
-        found = [json.loads(line) for line in self.path.read_text().splitlines()]
-        return [line for line in found if not whats or line["what"] in whats]
-
-
 def until(condition: Callable[[], object], patience: float = 60.0) -> None:
     """Wait for something; AssertionError where it does not come."""
     deadline = time.monotonic() + patience

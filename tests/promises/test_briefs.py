@@ -10,13 +10,11 @@ from typing import Any
 import pytest
 
 import rollouts
-from kit import command
 from promises.user import Session, User
 
 pytestmark = pytest.mark.ci
 
 BUDGETS = (300, 500, 800, 1_000, 1_500, 2_500, 4_000, 8_000)
-EXAMPLE = command.SOURCE / "examples" / "session.jsonl"
 FIRST = "Move the tide table from CSV to SQLite. Heights stay in centimetres."
 LAST = "Now serve the levels as JSON, and leave the old endpoint as it is."
 
