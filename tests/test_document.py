@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,45 +29,7 @@ def texts(project: Project) -> list[str]:
     return [item.text for item in writing.load(project, "main").items]
 
 
-def revision(project: Project) -> int:
-    return writing.load(project, "main").revision
-
-
-def saved(project: Project, change: Callable[[str], str], old: str | None = None) -> None:
-    """Save the file as an editor that opened it, or opened `old`, and settle it."""
-    path = path_of(project, "main")
-    path.write_bytes(change(old if old is not None else path.read_text()).encode())
-    os.utime(path, (0, 0))
-
-
-def written(project: Project) -> list[str]:
-    """What the memory says after two writes that record nothing."""
-    for _ in range(2):
-        writing.record(project, "main", [])
-    return texts(project)
-
-
 # ---- edits ----
-
-NOTHING = {
-    "line ends of Windows": lambda text: text.replace("\n", "\r\n"),
-    "a byte order mark": lambda text: "\ufeff" + text,
-    "a formatter": lambda text: (
-        re.sub(r"(?m)^(  )?- ", r"\1\1* ", text).replace("*Edit", "_Edit").replace("in.*", "in._")
-    ),
-    "blank lines": lambda text: text.replace("\n- [fact-2]", "\n\n- [fact-2]"),
-    "a file that is torn": lambda text: text[: text.index("closes")],
-    "a heading that is gone": lambda text: text[: text.index("## Org")] + text[text.index("---\n\n*Edit") :],
-    "an older layout": lambda text: text.replace("_Revision 3.1.", "_Revision 3.0."),
-}
-
-
-@pytest.mark.parametrize("how", NOTHING)
-def test_a_file_that_says_the_same_in_another_way_is_no_edit(project: Project, how: str) -> None:
-    before = revision(project)
-    saved(project, NOTHING[how])
-    assert written(project) == TEXTS
-    assert revision(project) == before
 
 
 # ---- the index ----
