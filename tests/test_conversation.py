@@ -36,9 +36,6 @@ def long(turns: int = 30) -> list[dict[str, Any]]:
     return [SYSTEM, said("user", "Make the tests pass."), *(one for n in range(turns) for one in turn(n))]
 
 
-# ---- truncation ----
-
-
 # ---- summary ----
 
 

@@ -29,9 +29,6 @@ def texts(project: Project) -> list[str]:
     return [item.text for item in writing.load(project, "main").items]
 
 
-# ---- edits ----
-
-
 # ---- the index ----
 
 

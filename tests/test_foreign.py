@@ -149,9 +149,6 @@ def test_a_foreign_journal_is_imported_with_its_file_and_takes_records_then(thei
     assert {item.decision: item.origin for item in found.decisions}[THEIRS] == "import"
 
 
-# ---- what git has brought ----
-
-
 # ---- what was shown is what is accepted ----
 
 

@@ -90,9 +90,3 @@ def test_an_old_hand_over_is_dated_and_its_now_and_next_come_last_without_comple
     assert "run all!" not in text
     assert "#5 finish it" not in text
     assert text.index("FACT-001") < text.index("half done")
-
-
-# ---- the budget ----
-
-
-# ---- in the route file ----

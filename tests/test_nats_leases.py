@@ -212,9 +212,6 @@ def test_a_signal_from_another_machine_wakes_a_wait(machines: Machines) -> None:
     assert float(when) - began < 2.0 * slower(time.monotonic)
 
 
-# ---- servers that are away ----
-
-
 # ---- elections ----
 
 

@@ -106,9 +106,6 @@ def test_where_the_users_folder_cannot_be_written_no_store_is_made_and_the_error
     assert not journal_file(root, "tide").exists()
 
 
-# ---- what git tracks ----
-
-
 # ---- two at once ----
 
 

@@ -92,9 +92,6 @@ def test_the_same_session_in_another_language_has_the_same_facts(language):
     assert told(*LANGUAGES[language]) == told(*LANGUAGES["English"])
 
 
-# ---- a hand-over ----
-
-
 # ---- the budget ----
 
 

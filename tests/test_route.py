@@ -138,9 +138,6 @@ def test_labels_are_unique_and_every_successor_and_its_predecessor_name_each_oth
     assert len(set(active)) == len(active)
 
 
-# ---- edits ----
-
-
 # ---- snapshots ----
 
 

@@ -115,12 +115,6 @@ def test_the_base64_of_a_certificate_stays() -> None:
     assert REDACTOR.text(f"client-certificate-data: {coded}") == f"client-certificate-data: {coded}"
 
 
-# ---- announced ----
-
-
-# ---- what is no secret ----
-
-
 # ---- the table ----
 
 

@@ -199,6 +199,3 @@ def test_a_plan_made_twice_is_a_plan_made_once(
     every, budget = options
     plan = make_plan(known, every=every, budget=budget, before=before, running=running)
     assert make_plan(known, every=every, budget=budget, before=plan, running=running) == plan
-
-
-# ---- time ----
