@@ -15,6 +15,7 @@ import pytest
 
 import ralf
 from ralf import api, project as projects
+from ralf.agent import steplog
 from ralf.agent.async_run import AsyncAgentRun
 from ralf.agent.listing import cancel_run, forget_run, get_run, list_runs, retry_run
 from ralf.agent.model import Retry
@@ -96,6 +97,18 @@ def test_what_was_streamed_is_durable_before_the_next_record(tmp_path: Path) -> 
             act()
             count += 1
             assert b"".join(tail("r", root=tmp_path)) == b"ab" * count
+
+
+def test_a_holder_that_lost_its_claim_adds_nothing_after_the_next_one(tmp_path: Path) -> None:
+    first, second = AgentRun("r", root=tmp_path), AgentRun("r", root=tmp_path)
+    first.stream(b"1")
+    steplog.held_here.pop(first._writer)
+    second.stream(b"2")
+    time.sleep(0.06)
+    with pytest.raises(StaleLease):
+        first.stream(b"zombie")
+    second.close()
+    assert b"".join(tail("r", root=tmp_path)) == b"12"
 
 
 def test_reading_goes_on_behind_what_was_read_of_a_stream_that_was_rewritten(tmp_path: Path) -> None:

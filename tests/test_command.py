@@ -28,6 +28,28 @@ def failure(command: Command, prompt: str = "p") -> Reply:
     return reply
 
 
+@pytest.mark.parametrize("text", ['{"a": 1}', 'Here it is:\n```json\n{"a": 1}\n```\n', 'thinking …\n{"a": 1}\n'])
+def test_an_answer_may_stand_alone_in_a_fence_or_on_the_last_line(text: str) -> None:
+    assert program("import sys; print(sys.argv[1])", text).ask("", {}, ENVIRONMENT).tree == {"a": 1}
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [
+        ("broken", ""),
+        ("refusing", "I cannot help with that."),
+        ("dead", "1: 401: your key is not known"),
+        ("endless", "4 MiB"),
+    ],
+)
+def test_why_there_is_no_answer_is_said(mode: str, words: str) -> None:
+    error = failure(Command("command", (sys.executable, str(MODEL), mode), timeout=20), "prompt " * 100)
+    assert words in error.problem
+    assert error.usage.estimated
+    assert error.usage.input_tokens >= 100  # it may have read it all
+
+
 @pytest.mark.ci
 def test_one_that_takes_too_long_is_stopped_with_all_that_it_started(tmp_path: Path) -> None:
     started = time.monotonic()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import unicodedata
 from collections.abc import Callable, Iterable
@@ -296,3 +297,17 @@ def test_words_are_found_in_the_forms_that_data_and_addresses_give_them(form: st
     text = f"before {FORMS[form]} after"
     assert Wording([FORMS["as it is"]]).without(text) == "before [forgotten] after"
     assert Wording([FORMS[form]]).without(f"before {FORMS['as it is']} after") == "before [forgotten] after"
+
+
+@pytest.mark.parametrize("what", [{"text": "Name tables"}, {"id": "DEC-003"}])
+def test_what_a_person_wrote_into_the_file_and_no_write_has_absorbed_is_forgotten(
+    tmp_path: Path, what: dict[str, str]
+) -> None:
+    for text in ("Keep the old columns", "Store the rows by month"):
+        ralf.record_decision(ROUTE, text, root=tmp_path)
+    path = storekit.route_file(tmp_path, ROUTE)
+    whole, added = path.read_text(), '  - id: "DEC-003"\n    decision: "Name tables"\n    status: "active"\n'
+    path.write_text(re.sub(r"(\ndecisions:\n(?:  .*\n)+)", lambda found: found[1] + added, whole))
+    assert "Name tables" in ralf.get_context(ROUTE, root=tmp_path).render()
+    forget(ROUTE, root=tmp_path, **what)
+    assert "Name tables" not in path.read_text() + storekit.journal_file(tmp_path, ROUTE).read_text()

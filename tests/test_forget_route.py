@@ -47,6 +47,12 @@ def named(root: Path) -> list[str]:
     return [path.relative_to(folder).as_posix() for path in found if "locks" not in path.parts]
 
 
+def test_evidence_that_another_route_needs_stays(root: Path) -> None:
+    ralf.checkpoint("other", root / "session.jsonl", root=root)
+    assert forget_route("tide", root=root).blobs == 0
+    assert ralf.why("other", "cp-001", root=root).evidence == "kept"
+
+
 def test_what_lies_beside_the_file_of_a_route_whose_name_begins_alike_stays(root: Path) -> None:
     other = projects.find(root).routes / ".ralf-tide.md-old.md-0123456789ab-0123456789ab.old"
     other.write_text("a save that nobody has taken in")

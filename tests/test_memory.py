@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from datetime import datetime
 from pathlib import Path
@@ -18,6 +19,7 @@ from ralf.project import Project, find
 from ralf.text.cleaning import outside
 
 WORDS = "the harbour master of Lindholm keeps the key"
+SECRET = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
 
 
 @pytest.fixture
@@ -40,6 +42,10 @@ def found(kind: str, **values: object) -> Delta:
 def said(kind: str, **values: object) -> Delta:
     """An item that a person said."""
     return new_item(kind, origin="person", **values)
+
+
+def texts(project: Project) -> list[str]:
+    return [item.text for item in writing.load(project, "main").items]
 
 
 # ---- items ----
@@ -80,6 +86,27 @@ def test_a_file_that_is_edited_by_hand_keeps_every_field_and_section(project: Pr
         assert (first.text, second.text, new.text, new.extra) == (WORDS, "too", "A new fact", {"colour": "blue"})
         assert (new.id, new.origin) == ("fact-3", "file")
         assert read.notes == {"My own": "Anything at all.", "": "Below the last line."}
+
+
+def test_a_file_that_is_cut_off_is_left_while_it_may_be_a_save_and_takes_nothing_out(project: Project) -> None:
+    path = path_of(project, "main")
+    content = path.read_bytes()
+    cut = content[: content.index(b"- [fact-2]")] + b"- three\n"
+    path.write_bytes(cut)
+    assert "no last line" in " ".join(written(project).warnings)
+    assert path.read_bytes() == cut
+    os.utime(path, (0, 0))
+    written(project)
+    assert texts(project) == [WORDS, "two", "three"]
+
+
+def test_a_secret_that_a_person_writes_into_the_file_is_redacted_by_the_next_write(project: Project) -> None:
+    path = path_of(project, "main")
+    path.write_text(path.read_text().replace("] two", f"] two {SECRET}"))
+    assert SECRET not in repr(writing.load(project, "main"))
+    written(project)
+    for one in project.folder.rglob("*"):
+        assert not one.is_file() or SECRET.encode() not in one.read_bytes(), one
 
 
 # ---- upkeep ----

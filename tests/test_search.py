@@ -30,6 +30,14 @@ def test_a_superseded_decision_stands_below_the_one_that_replaced_it(tmp_path: P
     assert [(hit.id, hit.status) for hit in hits] == [("DEC-002", "active"), ("DEC-001", "superseded")]
 
 
+def test_a_context_is_served_where_the_search_index_cannot_be_made(tmp_path: Path) -> None:
+    ralf.record_decision("r", "Use tabs", root=tmp_path)
+    index = cache_of(tmp_path) / "index.db"
+    index.unlink()
+    index.mkdir()
+    assert "Use tabs" in ralf.get_context("r", root=tmp_path, query="tabs").render(400)
+
+
 # ---- what later records do to earlier ones ----
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import signal
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -13,6 +15,8 @@ from random import Random
 import pytest
 from tests.faults.rig import killed_at
 
+import storekit
+from examples import step
 from kit.git import commit, git, repository
 from ralf.errors import NothingReady, UsageError
 from ralf.maintenance import ownership
@@ -234,6 +238,63 @@ def test_what_a_loss_of_power_has_taken_of_files_is_made_anew_by_the_records(
 
 
 # ---- tasks killed ----
+
+
+def shown(root: Path) -> list[str]:
+    """What a list of the tasks says of each."""
+    tasks = [state.task for state in store.list_tasks(root=root).tasks]
+    return named(root, [f"{task.title}: {task.status}, {task.text}, {task.after}" for task in tasks])
+
+
+def filed(root: Path) -> list[str]:
+    """The folder of each file, and all that it says from its title on."""
+    paths = [path for path in (root / ".autonomous" / "tasks").rglob("*.md") if path.name[0] != "."]
+    return named(root, [f"{path.parent.name}: {path.read_text().partition('# ')[2]}" for path in paths])
+
+
+def named(root: Path, found: list[str]) -> list[str]:
+    """The same in order; a task, whose id may be random, is named by its title."""
+    for task in [state.task for state in store.list_tasks(root=root).tasks]:
+        found = [text.replace(task.id, task.title) for text in found]
+    return sorted(found)
+
+
+WORKS: dict[str, Callable[[Path], object]] = {
+    "add": lambda root: editing.add("New", text="Words", after=["One"], id="TASK-new", root=root),
+    "edit": lambda root: editing.edit("TASK-one", text="Other words", priority=8, root=root),
+    "done": lambda root: claims.done("It works", task="TASK-one", by="me", root=root),
+    "fail": lambda root: claims.fail("It does not", task="TASK-one", by="me", root=root),
+    "split": lambda root: editing.split("TASK-two", ["Part one", "Part two"], root=root),
+    "cancel": lambda root: editing.edit("TASK-two", status="cancelled", root=root),
+}
+
+
+@pytest.mark.release(seconds=15)
+@pytest.mark.parametrize("name", WORKS)
+def test_a_kill_leaves_before_or_after_and_the_next_write_completes_the_file(tmp_path: Path, name: str) -> None:
+    made, seen = tmp_path / "made", set()
+    made.mkdir()
+    ownership.init(Project(made), share=False)
+    for id_, after in (("one", []), ("two", ["TASK-one"]), ("three", []), ("four", ["TASK-two"])):
+        editing.add(id_.title(), id=f"TASK-{id_}", after=after, root=made)
+    claims.claim("TASK-one", by="me", root=made)
+    whole = storekit.copied(made, tmp_path / "whole")
+    WORKS[name](whole)
+    before, after = shown(made), shown(whole)
+    claims.claim("TASK-three", by="next", root=whole)
+    assert after != before
+    for number in itertools.count(0, step()):
+        root = storekit.copied(made, tmp_path / str(number))
+        is_killed = killed_at(number, partial(WORKS[name], root))
+        found = shown(root)
+        assert found in (before, after), number
+        seen.add(found == after)
+        claims.claim("TASK-three", by="next", root=root)  # a write that has nothing to do with it
+        assert shown(root) == found, number
+        assert found == before or filed(root) == filed(whole), number
+        if not is_killed:
+            break
+    assert seen == {True, False} and found == after
 
 
 @pytest.mark.ci

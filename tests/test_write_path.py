@@ -45,6 +45,18 @@ def set_aside(path: Path, content: bytes) -> Path:
     return aside
 
 
+def test_a_save_into_a_file_found_before_and_opened_after_its_displacement_is_merged(root: Path, path: Path) -> None:
+    """The kernel finds a file and opens it in two steps, between which a program may have to wait for its turn."""
+    text, found = noted(path), os.open(path, os.O_PATH)
+    ralf.record_decision(ROUTE, "Go on", root=root)
+    with open(f"/proc/self/fd/{found}", "w", encoding="utf-8") as file:
+        file.write(text)
+    os.close(found)
+    ralf.record_decision(ROUTE, "Go on again", root=root)
+    assert ralf.get_context(ROUTE, root=root).extra == {"by_hand": True}
+    assert "\nby_hand: true" in path.read_text(encoding="utf-8")
+
+
 # ---- what a dead writer leaves ----
 
 
