@@ -160,3 +160,14 @@ def test_a_handler_of_coroutines_runs_as_one_of_threads(tmp_path: Path) -> None:
     assert (state.status, state.iteration, len(calls)) == ("completed", 2, 2)
     assert final(tmp_path) == b"answer 1"
     assert b"".join(tail("one", root=tmp_path)) == b"answer 1answer 1answer 2"
+
+
+def test_no_more_iterations_begin_than_are_allowed(tmp_path: Path) -> None:
+    seen = []
+
+    def handler(run: AgentRun) -> None:
+        seen.append(run.iteration)
+        run.continue_with()
+
+    state = run_agent(handler, "one", max_iterations=3, root=tmp_path)
+    assert (seen, state.status, "max_iterations" in state.reason) == ([1, 2, 3], "dead", True)
