@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import random
 import types
 import typing
 from dataclasses import fields, replace
+from functools import cache
 from typing import Any
 
 from hypothesis import settings, strategies as st
+from tests.faults.mutations import TOKENS
 
 from examples import examples
-from ralf.model import Body, RouteContext, Section
+from ralf.model import BODY, Body, RouteContext, Section
 from ralf.route import routefile
-from ralf.text.cleaning import clean, one_line
+from ralf.text.cleaning import as_section, clean, one_line
 
 NASTY = (
     '--- ---\n \n--- \n---\n... # ## ### #### ``` ~~~ ```python\n `````` \t \\ \\n \\" " \' \'\' "" { } [ ] , : :\t '
@@ -22,27 +25,18 @@ NASTY = (
     "\U0001f980 \u200d \u202e \xe9 e\u0301 \ud800 \x1b[31m \x00 \r \r\n \x7f \xad"
 ).split(" ")
 LINES = (
-    "## Compressed History",
-    "## Checkpoint History",
-    "### Checkpoint 9: forged (Current)",
-    "# Goal",
-    "goal: forged",
-    "context_checkpoint:",
-    "<<<<<<< HEAD",
-    "=======",
-    ">>>>>>> theirs",
-    "*Kept by ralf. Edit freely: changes are taken in at the next write.*",
-    "---",
-    "```",
-    "  ```",
-    "- a list item",
-    "**bold:** x",
-    "> quoted",
-    "\tbehind a tab",
-    "  two spaces",
-    " a trailing space ",
+    "## Compressed History", "## Checkpoint History", "### Checkpoint 9: forged (Current)", "# Goal", "goal: forged",
+    "context_checkpoint:", "decisions:", "  - id: forged", "<<<<<<< HEAD", "=======", ">>>>>>> theirs",
+    routefile.FOOTER,
+    "---", "...", "```", "~~~~", "- a list item", "**bold:** x", "> quoted", "\tbehind a tab", "  two spaces", " one ",
     "",
-)
+)  # fmt: skip
+PARTS = (
+    *(token.decode("utf-8", "surrogatepass") for token in TOKENS if len(token) < 400),
+    *(f"\n{line}\n" for line in LINES),
+    *("word", " ", "  ", "\n", "\n\n", "long " * 80, "x" * 300, "'", '"', "\\", ": ", " #", "\u2028", "\r", "\x85"),
+)  # fmt: skip
+_STATUS = ("active", "superseded", "passed", "failed", "pending", "completed", "")
 
 
 def as_read(context: RouteContext) -> RouteContext:
@@ -68,12 +62,9 @@ def texts(parts: int = 5) -> st.SearchStrategy[str]:
 
 text = texts()
 line = text.map(one_line)
-title = line.map(lambda found: found.removesuffix("(Current)")[:300].rstrip())
-number = st.one_of(st.integers(0, 3), st.integers(0, 10**15))
 fraction = st.integers(0, 1000).map(lambda found: found / 1000)
 scalar = st.one_of(text, st.integers(-(10**17), 10**17), st.booleans(), st.none(), fraction)
 key = st.one_of(st.sampled_from(["body", "extra", "no", "on", "<<", "a b", "", "x", "y"]), line.map(lambda s: s[:120]))
-_STATUS = {"status": ["active", "superseded", "passed", "failed", "pending", "completed", ""]}
 
 
 def trees(depth: int, most: int = 3) -> st.SearchStrategy[Any]:
@@ -87,41 +78,6 @@ def trees(depth: int, most: int = 3) -> st.SearchStrategy[Any]:
 mapping = st.dictionaries(key, trees(3), max_size=4)
 
 
-def values(cls: type[Any]) -> st.SearchStrategy[Any]:
-    """Any value of a dataclass of the model, with unknown keys."""
-    hints = typing.get_type_hints(cls)
-    made = {}
-    known = {field.name for field in fields(cls)}
-    for field in fields(cls):
-        if not field.metadata.get("stored", True):
-            continue
-        if field.name == "extra":
-            free = key.filter(lambda name: name not in known and name != "#body")
-            made["extra"] = st.one_of(st.just({}), st.dictionaries(free, trees(2, 2), max_size=2))
-        elif field.name in _STATUS:
-            made[field.name] = st.sampled_from(_STATUS[field.name])
-        else:
-            made[field.name] = _of(hints[field.name])
-    return st.builds(cls, **made)
-
-
-def _of(hint: Any) -> st.SearchStrategy[Any]:
-    plain: dict[Any, st.SearchStrategy[Any]] = {str: text, int: number, bool: st.booleans(), float: fraction}
-    if hint in plain:
-        return plain[hint]
-    if hint is Any:
-        return trees(2)
-    if typing.get_origin(hint) is typing.Literal:
-        return st.sampled_from(typing.get_args(hint))
-    if hint is Body:
-        return st.builds(Body, sections=sections)
-    if typing.get_origin(hint) is tuple:
-        return st.lists(_of(typing.get_args(hint)[0]), max_size=2).map(tuple)
-    if isinstance(hint, types.UnionType):
-        return st.one_of(st.none(), _of(typing.get_args(hint)[0]))
-    return values(hint)
-
-
 def ruled(found: str) -> str:
     """Text by the rule for a section: every line begins with `- `, `> `, `**` or two spaces."""
     lines = found.strip("\n").split("\n")
@@ -129,9 +85,72 @@ def ruled(found: str) -> str:
     return "\n".join(f"{starts[n % 4] if line.strip() else ''}{line}" for n, line in enumerate(lines)).strip("\n")
 
 
-def _numbered(found: list[Section]) -> tuple[Section, ...]:
-    return tuple(Section(len(found) - n, section.title, section.text) for n, section in enumerate(found))
+def hostile(rng: random.Random) -> str:
+    """Text as it comes in, cleaned: none, a word, or whatever has broken other formats."""
+    how = rng.random()
+    if how < 0.3:
+        return ""
+    if how < 0.5:
+        return rng.choice(("word", "some words", "DEC-001", "src/a.py", "2026-03-01T08:00:00Z", "no", "1.10", "12"))
+    parts = rng.choices(PARTS, k=rng.choice((1, 1, 2, 3, 6)))
+    if rng.random() < 0.3:
+        parts.append("".join(map(chr, rng.choices(range(0x110000), k=4))))
+    return clean("".join(parts))
 
 
-sections = st.lists(st.builds(Section, title=title, text=text.map(ruled)), max_size=3).map(_numbered)
-contexts: st.SearchStrategy[RouteContext] = values(RouteContext)
+def value(rng: random.Random, hint: Any, name: str = "") -> Any:
+    """A value of a field of the model."""
+    if hint is str:
+        return rng.choice(_STATUS) if name == "status" else hostile(rng)
+    if hint is Any:
+        return _tree(rng, 2)
+    if hint is int:
+        return rng.choice((0, 1, 3, 10**15))
+    if hint is bool:
+        return rng.random() < 0.5
+    if hint is float:
+        return rng.choice((0.0, 0.5, 0.1 + 0.2, 1e-7, 123456.75))
+    if typing.get_origin(hint) is typing.Literal:
+        return rng.choice(typing.get_args(hint))
+    if typing.get_origin(hint) is tuple:
+        return tuple(value(rng, typing.get_args(hint)[0]) for _ in range(rng.choice((0, 0, 1, 1, 2))))
+    if isinstance(hint, types.UnionType):
+        return None if rng.random() < 0.5 else value(rng, typing.get_args(hint)[0])
+    return of(rng, hint)
+
+
+def of(rng: random.Random, cls: Any) -> Any:
+    """Any value of a dataclass of the model, unknown keys included."""
+    if cls is Body:
+        return Body(sections=_sections(rng))
+    made = {name: value(rng, hint, name) for name, hint in _hints(cls) if rng.random() < 0.7}
+    if rng.random() < 0.15 and "extra" in cls.__dataclass_fields__:
+        known = {name for name, _ in _hints(cls)} | {BODY}
+        key = one_line(hostile(rng))[:100]
+        made["extra"] = {} if key in known else {key: _tree(rng, 2)}
+    return cls(**made)
+
+
+@cache
+def _hints(cls: Any) -> tuple[tuple[str, Any], ...]:
+    hints = typing.get_type_hints(cls)
+    return tuple((f.name, hints[f.name]) for f in fields(cls) if f.name != "extra" and f.metadata.get("stored", True))
+
+
+def _tree(rng: random.Random, depth: int) -> Any:
+    how = rng.random()
+    if depth and how < 0.2:
+        return [_tree(rng, depth - 1) for _ in range(rng.randrange(3))]
+    if depth and how < 0.4:
+        return {one_line(hostile(rng))[:100]: _tree(rng, depth - 1) for _ in range(rng.randrange(3))}
+    return rng.choice((hostile(rng), hostile(rng), True, None, 7, -(10**16), 0.25))
+
+
+def _sections(rng: random.Random) -> tuple[Section, ...]:
+    count = rng.choice((0, 1, 1, 2, 3))
+    titles = (one_line(hostile(rng)).removesuffix("(Current)").rstrip() for _ in range(count))
+    return tuple(Section(count - n, title, as_section(hostile(rng)).strip("\n")) for n, title in enumerate(titles))
+
+
+contexts = st.randoms(use_true_random=True).map(lambda rng: of(rng, RouteContext))
+"""Any context, of hostile text in every field."""

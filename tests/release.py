@@ -97,7 +97,6 @@ PARTS = {
         "sessions of agent frameworks",
         (
             "tests/test_claude_sdk_store.py",
-            "tests/test_doors_killed.py",
             "tests/test_openai_agents_session.py",
             "tests/test_langgraph.py",
             "tests/conformance/test_sessions_of_frameworks.py",
@@ -107,7 +106,7 @@ PARTS = {
     "nats": Part("the store on NATS servers", ("tests/test_*nats*.py", "tests/conformance/test_leases.py")),
     "faults": Part(
         "kills, failed calls, power loss, writers and merges; each broken variant is found",
-        ("tests/test_fault_harnesses.py", "tests/test_run_harness.py"),
+        ("tests/test_fault_harnesses.py",),
     ),
     "storms": Part(
         "tasks, claims and loops under storms of processes and kills",

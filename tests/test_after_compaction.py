@@ -5,7 +5,6 @@ from __future__ import annotations
 from ralf.brief.views import after_compaction
 from ralf.model import Decision, Header, RouteContext
 from ralf.model.entries import Entry, Message, Said, SessionEntries, Step
-from ralf.text import tokens
 
 FIRST = "Make the orchard water itself when the soil is dry, but never between ten in the morning and four."
 SECOND = "No timers in the valve's own code: the pump's firmware has one, and two of them drift apart."
@@ -46,28 +45,9 @@ CONTEXT = RouteContext(
 )
 
 
-def test_state_last_message_and_pins_stand_there_whatever_the_summary_says() -> None:
-    everything = " ".join(
-        (FIRST, SECOND, LAST, "make valve && ./valve --dry-run --for 30m --against soil.csv", "make pump")
-    )
-    said = after_compaction(CONTEXT, f"{everything} Never open two valves at once. src/valve.py", 2_500)
-    assert LAST in said and "src/valve.py" in said and "Never open two valves at once" in said
-    assert "The agent spoke last" in said
-    assert FIRST[:40] not in said and SECOND[:40] not in said
-
-
 def test_messages_and_decisions_that_the_summary_lacks_are_told_and_no_others() -> None:
     summary = f"The user asked: {FIRST[:70].upper()}..."
     said = after_compaction(CONTEXT, summary, 2_500)
     assert SECOND in said and "make pump" in said and "Water at night" in said
     assert FIRST[:40] not in said
     assert FIRST in after_compaction(CONTEXT, "", 2_500)
-
-
-def test_it_never_has_more_tokens_than_it_may_and_never_less_of_it_for_more() -> None:
-    before = 0
-    for most in range(100, 1_200, 50):
-        text = after_compaction(CONTEXT, "", most).partition("\nNot here: ")[0].partition("\nTo record: ")[0]
-        assert before <= tokens.count(text)
-        assert tokens.count(after_compaction(CONTEXT, "", most)) <= most
-        before = tokens.count(text)

@@ -111,14 +111,6 @@ def test_statement_28_honest_messages_are_accepted(here: Project, summary: str, 
     compose(here, summary, facts=facts, action="Run the tests again on your branch, then merge.")
 
 
-def test_a_file_that_is_joined_into_one_short_line_is_found_by_its_lines(here: Project) -> None:
-    (here.root / "short.py").write_text("\n".join(f"alpha{number} = {number}" for number in range(12)))
-    text = " ".join(f"alpha{number} = {number}" for number in range(12))
-    assert len(text) < 400
-    assert copied_text.most_copied(text, here.root, lines=10, characters=400) == ("short.py", 12, 124)
-    assert copied_text.most_copied(text, here.root, lines=12, characters=400) is None
-
-
 def test_hidden_folders_and_links_are_not_looked_at(here: Project, tmp_path: Path) -> None:
     (tmp_path / ".hidden").mkdir()
     (tmp_path / ".hidden" / "copy.py").write_text("\n".join(f"beta{number} = {number}" for number in range(12)))
@@ -146,11 +138,3 @@ def test_a_name_that_begins_several_sessions_or_is_nobodys_is_refused_unless_it_
         send(here, "executor-7", message)
     assert not inbox.waiting(here, "executor-7")
     assert send(here, "executor-7", message, waits=True)[0] == "executor-7"
-
-
-def test_code_with_escapes_is_found_as_it_is_and_escaped_once_more(here: Project) -> None:
-    lines = [f'○ print("\\n".join(tide_{number}), end="\\t{number}")' for number in range(12)]
-    (here.root / "escapes.py").write_text("\n".join(lines))
-    for text in ("\n".join(lines), json.dumps("\n".join(lines)), " ".join(lines)):
-        found = copied_text.most_copied(text, here.root, lines=11, characters=10_000)
-        assert found is not None and (found.path, found.lines) == ("escapes.py", 12)

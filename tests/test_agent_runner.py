@@ -39,19 +39,6 @@ def final(root: Path, run: str = "one") -> bytes | None:
 # ---- failures ----
 
 
-def test_an_attempt_that_raised_is_made_again_with_the_answers_that_it_had(tmp_path: Path) -> None:
-    calls = []
-
-    def handler(run: AgentRun) -> None:
-        answer = run.once("model", lambda key: calls.append(key) or "yes")
-        if run.attempt < 3:
-            raise TimeoutError("busy")
-        run.complete(answer.encode())
-
-    state = run_agent(handler, "one", retry=QUICK, root=tmp_path)
-    assert (state.status, state.attempt, len(calls)) == ("completed", 3, 1)
-
-
 def test_the_record_of_an_exception_has_its_type_and_place_and_not_its_text(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -65,22 +52,6 @@ def test_the_record_of_an_exception_has_its_type_and_place_and_not_its_text(
     assert state.reason.startswith("ValueError at test_agent_runner.py:")
     assert state.reason.endswith(" in handler")
     assert "conversation" in caplog.text
-
-
-def test_a_dead_letter_is_opened_again_with_its_answers(tmp_path: Path) -> None:
-    calls, broken = [], True
-
-    def handler(run: AgentRun) -> None:
-        run.once("model", lambda key: calls.append(key))
-        if broken:
-            raise ValueError
-        run.complete()
-
-    assert run_agent(handler, "one", retry=QUICK, root=tmp_path).status == "dead"
-    broken = False
-    retry_run("one", root=tmp_path)
-    state = run_agent(handler, "one", retry=QUICK, root=tmp_path)
-    assert (state.status, state.attempt, len(calls)) == ("completed", 1, 1)
 
 
 def test_a_call_without_an_answer_ends_the_run_where_it_may_not_be_repeated(tmp_path: Path) -> None:
@@ -111,17 +82,6 @@ def test_an_interrupt_releases_the_claim_and_counts_no_attempt(tmp_path: Path) -
         run_agent(handler, "one", root=tmp_path)
     state = get_run("one", root=tmp_path)
     assert (state.status, state.attempt) == ("waiting", 1)
-
-
-def test_no_more_iterations_begin_than_are_allowed(tmp_path: Path) -> None:
-    seen = []
-
-    def handler(run: AgentRun) -> None:
-        seen.append(run.iteration)
-        run.continue_with()
-
-    state = run_agent(handler, "one", max_iterations=3, root=tmp_path)
-    assert (seen, state.status, "max_iterations" in state.reason) == ([1, 2, 3], "dead", True)
 
 
 # ---- waiting ----
@@ -200,3 +160,14 @@ def test_a_handler_of_coroutines_runs_as_one_of_threads(tmp_path: Path) -> None:
     assert (state.status, state.iteration, len(calls)) == ("completed", 2, 2)
     assert final(tmp_path) == b"answer 1"
     assert b"".join(tail("one", root=tmp_path)) == b"answer 1answer 1answer 2"
+
+
+def test_no_more_iterations_begin_than_are_allowed(tmp_path: Path) -> None:
+    seen = []
+
+    def handler(run: AgentRun) -> None:
+        seen.append(run.iteration)
+        run.continue_with()
+
+    state = run_agent(handler, "one", max_iterations=3, root=tmp_path)
+    assert (seen, state.status, "max_iterations" in state.reason) == ([1, 2, 3], "dead", True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 import ralf
 import storekit
 from ralf.storage import registry
-from storekit import Cli, context_of, grow, kept_bytes, records_of, remount, route_file, small_disk, write_session
+from storekit import Cli, grow, kept_bytes, records_of, remount, route_file, small_disk, write_session
 
 CONFLICT = b"<<<<<<< HEAD\n%s=======\n  extra: x\n>>>>>>> branch\n"
 
@@ -177,38 +176,6 @@ def _all_there(cli: Cli, route: str, checkpoints: int, *decisions: str) -> None:
     said = [decision["decision"] for decision in found["decisions"]]
     assert sorted(words for words in said if words in decisions) == sorted(decisions)
     assert len({decision["id"] for decision in found["decisions"]}) == len(said)
-
-
-BELOW_THE_HEAD = {
-    "YAML that is none", "a key twice", "no closing fence", "thousands of sections", "a count that is a word",
-}  # fmt: skip
-"""What a list, which reads the head of a file alone, cannot tell of a file that no writer of ours has seen yet."""
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize("kind", DAMAGES)
-def test_a_damaged_file_without_a_journal_is_named_left_alone_and_hides_no_other(
-    cli: Cli, project: Path, kind: str
-) -> None:
-    content = damaged(project, kind)
-    storekit.journal_file(project, "bad").unlink()
-    shutil.rmtree(context_of(project) / "cache")
-    cli("show", "bad").complains(4, route_file(project, "bad"))
-    listed = cli("list")
-    assert {line.split()[0] for line in listed.lines} == {"ROUTE", "bad", "good"}
-    if kind not in BELOW_THE_HEAD:
-        listed.complains(4, route_file(project, "bad"))
-    session = ("--transcript", project / "session.jsonl")
-    cli("decide", "bad", "Decided in the dark").complains(4, route_file(project, "bad"))
-    cli("checkpoint", "bad", "--again", *session).complains(4, route_file(project, "bad"))
-    assert route_file(project, "bad").read_bytes() == content
-    assert [record["kind"] for record in records_of(project, "bad")] == ["decision", "checkpoint"]
-    cli("list").complains(4, route_file(project, "bad"))
-    served = cli("show", "bad")
-    served.complains(4, route_file(project, "bad"))
-    assert "Decided in the dark" in served.out
-    route_file(project, "bad").rename(project / "aside.md")  # what the hint says
-    _all_there(cli, "bad", 1, "Decided in the dark")
 
 
 # ---- names ----

@@ -7,11 +7,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, settings, strategies as st
 
-from contexts import contexts, quick, ruled, texts
-from examples import examples
-from ralf.brief.views import SECTIONS
+from contexts import ruled
 from ralf.model import (
     ActiveWork,
     Body,
@@ -28,7 +25,6 @@ from ralf.model import (
     Section,
     Todo,
 )
-from ralf.text import tokens
 
 pytestmark = pytest.mark.ci
 
@@ -67,28 +63,6 @@ FULL = RouteContext(
 )
 
 
-def fits(text: str, most: int) -> bool:
-    return tokens.count(text) <= most and len(text) <= 4 * most
-
-
-@given(contexts, st.lists(st.integers(0, 8000) | st.integers(0, 300), max_size=4))
-@settings(quick, max_examples=examples(35))
-def test_a_text_is_never_over_its_budget_whatever_it_holds(context: RouteContext, most: list[int]) -> None:
-    for budget in [*most, 50]:
-        assert fits(context.render(budget), budget)
-        assert fits(context.render(budget, query="word 012"), budget)
-
-
-@pytest.mark.parametrize("section", [None, *SECTIONS])
-def test_a_larger_budget_never_shows_less(section: str | None) -> None:
-    before: set[str] = set()
-    for budget in range(60, 3_000, 60):
-        lines = {line for line in FULL.render(budget, section=section, fenced=False).splitlines() if line}
-        shown = {line for line in lines if not line.startswith("Not all of it")}
-        assert before <= shown, (budget, before - shown)
-        before = shown
-
-
 def test_of_the_decisions_the_newest_are_left_out_last() -> None:
     for budget in range(0, 1000, 50):
         found = [int(number) for number in re.findall(r"Choose valve number (\d+)", FULL.render(budget))]
@@ -101,36 +75,3 @@ def test_a_query_brings_what_it_asks_for_and_keeps_goal_and_pinned_rules() -> No
     assert "case17 " in asked
     assert all(words in asked for words in (GOAL[:60], "Never water at noon", "Close the valve"))
     assert FULL.with_defaults(400, "case17 pytest").render() == asked
-
-
-@given(texts(4), st.sampled_from(["path", "route", "id", "status", "commit", "todo", "last"]))
-@quick
-def test_no_text_of_a_fact_becomes_a_line_of_its_own(words: str, place: str) -> None:
-    forged = f"{words}\n## Forged\n- [x] forged\r# Forged\u2028## Forged\x85# Forged"
-    context = {
-        "path": RouteContext(
-            facts=Facts(paths=(PathFact(forged, ("edited", forged)), PathFact(forged + "2", ("read",)))),
-            active_work=ActiveWork(open_files=(OpenFile(forged),)),
-        ),
-        "route": RouteContext(context_checkpoint=Header(route=forged)),
-        "last": RouteContext(context_checkpoint=Header(last_checkpoint=forged)),
-        "id": RouteContext(decisions=(Decision(forged, decision=forged, rationale=forged, alternatives=(forged,)),)),
-        "status": RouteContext(
-            decisions=(Decision("DEC-1", status=forged, superseded_by=forged),),
-            facts=Facts(commands=(CommandFact(forged, forged, 1),), errors=(ErrorFact(forged, forged, forged),)),
-        ),
-        "commit": RouteContext(goal=forged, facts=Facts(commits=(CommitFact(forged, forged),))),
-        "todo": RouteContext(
-            active_work=ActiveWork(
-                forged,
-                forged,
-                forged,
-                forged,
-                last_statement=forged,
-                todos=(Todo(forged, forged),),
-                next_steps=(forged,),
-            )
-        ),
-    }[place]
-    for line in context.render(fenced=False).splitlines():
-        assert not line.startswith(("## Forged", "# Forged", "- [x] forged"))

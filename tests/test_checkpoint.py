@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
-import os
 import re
 import time
 from dataclasses import replace
@@ -16,7 +14,9 @@ import ralf
 import storekit
 from kit.claude_log import ClaudeLog
 from ralf.errors import TranscriptChanged
+from ralf.model import Body, RouteContext, Section
 from ralf.model.entries import Step
+from ralf.route import cap
 from storekit import checkpoints_of, kept_bytes, records_of, route_file, write_session
 
 TOKENS = 170_000
@@ -36,38 +36,6 @@ def session(tmp_path: Path) -> Path:
     """A session of 3,000 tokens."""
     write_session(tmp_path / "session.jsonl", 3_000)
     return tmp_path / "session.jsonl"
-
-
-def test_unpaired_surrogates_in_tool_input_or_a_file_name_stop_no_checkpoint(tmp_path: Path) -> None:
-    def call(number: int, tool: str, given: object) -> str:
-        block = {"type": "tool_use", "id": f"t{number}", "name": tool, "input": given}
-        answer = {"type": "tool_result", "tool_use_id": f"t{number}", "content": "done"}
-        said = {"type": "assistant", "message": {"role": "assistant", "content": [block]}}
-        return f"{json.dumps(said)}\n{json.dumps({'type': 'user', 'message': {'role': 'user', 'content': [answer]}})}\n"
-
-    calls = [
-        call(1, "Bash", {"command": "grep \ud83d notes"}),
-        call(2, "Edit", {"file_path": "/p/src/\udfff.py", "old_string": "a", "new_string": "b"}),
-        call(3, "TodoWrite", {"todos": [{"content": "find \ud83d", "status": "pending"}]}),
-    ]
-    path = tmp_path / os.fsdecode(b"s-\xff.jsonl")
-    path.write_text("".join(calls))
-    ralf.checkpoint("r", path, root=tmp_path)
-    context = ralf.get_context("r", root=tmp_path)
-    assert [todo.content for todo in context.active_work.todos] == ["find \ufffd"]
-    assert [fact.path for fact in context.facts.paths] == ["/p/src/\ufffd.py"]
-    assert context.checkpoints[-1].session == "s-\ufffd"
-
-
-@pytest.mark.ci
-def test_an_unchanged_transcript_is_no_write_and_every_byte_stays(project: Path) -> None:
-    before = kept_bytes(project)
-    kept = [path for path in storekit.context_of(project).rglob("*") if path.is_file() and "cache" not in path.parts]
-    times = {path: path.stat().st_mtime_ns for path in kept}
-    report = ralf.checkpoint("tide", project / "session.jsonl", root=project)
-    assert (report.checkpoints, report.revision, report.tokens_read) == ((), 4, 0)
-    assert kept_bytes(project) == before
-    assert {path: path.stat().st_mtime_ns for path in kept} == times
 
 
 def unmarked(root: Path) -> bytes:
@@ -208,3 +176,40 @@ def test_a_call_that_the_log_has_behind_its_result_is_answered_and_comes_back_in
     ralf.checkpoint("tide", log.log, root=tmp_path)
     [found] = ralf.get_context("tide", root=tmp_path).sessions
     assert [entry.outcome for entry in found.entries if isinstance(entry, Step)] == ["ok"]
+
+
+# ---- sections ----
+
+
+HEAD = "**Period:** 2026-03-09T08:12:04Z → 2026-03-09T08:30:23Z\n**Tokens:** 49,090\n"
+LONG = " ".join(f"The gauge of quay {n} was {n} cm too high." for n in range(40))
+TURN = f'- 2026-03-09 08:12 "Move the tide table.\n  Heights stay in centimetres. {LONG}"\n  · I read it first.\n'
+TEXT = f'{HEAD}\n{TURN}  did: edited a.py; `pytest`: ok\n  → {LONG}\n- 2026-03-09 08:20 (queued) "Go on."\n- by hand'
+
+
+@pytest.mark.ci
+def test_the_newest_checkpoint_never_folds_and_the_oldest_folds_first() -> None:
+    sections = tuple(Section(n, "t", TEXT.replace("tide", f"tide {n}")) for n in range(90, 0, -1))
+    found = cap.capped(RouteContext(body=Body(sections=sections)))
+    assert 1 < len(found.body.sections) < len(sections)
+    assert found.body.sections == sections[: len(found.body.sections)]
+    assert found.folded.section_count == len(sections) - len(found.body.sections)
+
+
+@pytest.mark.ci
+def test_a_rewinding_reaches_behind_a_checkpoint(tmp_path: Path) -> None:
+    log = ClaudeLog(tmp_path / "session.jsonl", "5e1f0c52-7d0b", tmp_path)
+    log.says("Move the tide table.")
+    log.answers("It is moved.")
+    log.says("Keep the levels in Redis.")
+    log.calls("Write", {"file_path": f"{tmp_path}/redis_store.py", "content": "x"}, "File created successfully")
+    ralf.checkpoint("harbour", log.log, root=tmp_path)
+    assert "redis_store.py" in (text := (tmp_path / ".autonomous/context/routes/harbour.md").read_text()), text
+    log.says("Serve the levels as JSON.", parentUuid=f"{log.id[:8]}-1")
+    log.answers("Served.")
+    ralf.checkpoint("harbour", log.log, root=tmp_path)
+    content = (tmp_path / ".autonomous/context/routes/harbour.md").read_text()
+    assert "redis_store.py" not in content
+    assert [
+        line for line in content.splitlines() if "Keep the levels in Redis" in line and "taken back" not in line
+    ] == []

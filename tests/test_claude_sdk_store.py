@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
 
 import ralf
 import storekit
-from contexts import quick
 from ralf.errors import UsageError
 from ralf.maintenance.forget import forget
 from ralf.maintenance.purge import Wording, remains
@@ -22,7 +20,7 @@ from ralf.maintenance.verify import verify
 from ralf.project import Project
 from ralf_integrations.doors.claude_sdk import RalfSessionStore
 
-sdk = pytest.importorskip("claude_agent_sdk", reason="claude-agent-sdk is not installed")
+pytest.importorskip("claude_agent_sdk", reason="claude-agent-sdk is not installed")
 
 KEY = {"project_key": "-srv-tide", "session_id": "0b9f7a52-6a1c-4e0e-9d52-6a9c1f1a2b3c"}
 SUB = {**KEY, "subpath": "subagents/agent-a1"}
@@ -49,43 +47,12 @@ def store(tmp_path: Path) -> RalfSessionStore:
 
 # ---- what comes back ----
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(st.characters(), max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=8,
-)
-ANY_ENTRY = st.dictionaries(st.text(max_size=5), JSON, max_size=4).map(lambda tree: {"type": "x", **tree})
-ANY_KEY = st.text(st.characters(), min_size=1, max_size=80)
-
-
-@pytest.mark.ci(seconds=3)
-@settings(quick, max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(project_key=ANY_KEY, session=ANY_KEY, sub=ANY_KEY, batch=st.lists(ANY_ENTRY, min_size=1, max_size=3))
-def test_any_entries_come_back_equal_under_any_key(
-    store: RalfSessionStore, project_key: str, session: str, sub: str, batch: list[Any]
-) -> None:
-    batch = [{**one, "uuid": f"{number}"} for number, one in enumerate(batch)]
-    key = {"project_key": project_key, "session_id": session}
-    append(store, *batch, key=key)
-    append(store, *batch[:1], key={**key, "subpath": sub})
-    assert load(store, key) == batch
-    assert asyncio.run(store.list_subkeys(key)) == [sub]
-    assert [one["session_id"] for one in asyncio.run(store.list_sessions(project_key))] == [session]
-    asyncio.run(store.delete(key))
-    assert load(store, key) is load(store, {**key, "subpath": sub}) is None
-
-
-def test_a_uuid_is_stored_once_in_whatever_batches_it_comes(store: RalfSessionStore, tmp_path: Path) -> None:
-    append(store, entry(1), entry(2))
-    append(store, entry(1), entry(2))
-    append(RalfSessionStore(tmp_path), entry(2), entry(3))
-    append(store, entry(3), entry(1))
-    assert load(store) == [entry(1), entry(2), entry(3)]
-
 
 APPENDER = """
 import asyncio, sys
 from ralf_integrations.doors.claude_sdk import RalfSessionStore
+
+pytest.importorskip("claude_agent_sdk", reason="claude-agent-sdk is not installed")
 root, session, mine = sys.argv[1:]
 key = {"project_key": "-srv-tide", "session_id": session}
 async def send():
@@ -96,23 +63,6 @@ async def send():
         print(number, flush=True)
 asyncio.run(send())
 """
-
-
-@pytest.mark.release(seconds=4)
-def test_two_processes_that_mirror_at_once_lose_nothing_and_fold_one_summary(
-    store: RalfSessionStore, tmp_path: Path
-) -> None:
-    session = KEY["session_id"]
-    storekit.finished([storekit.start(APPENDER, tmp_path, session, name, cwd=tmp_path) for name in ("a", "b")])
-    found = load(store)
-    ids = [one["uuid"] for one in found]
-    assert len(ids) == len(set(ids)) == 90
-    for name in ("a", "b"):
-        assert [id_ for id_ in ids if id_.startswith(name + "-")] == [f"{name}-{number}" for number in range(30)]
-    [summary] = asyncio.run(store.list_session_summaries("-srv-tide"))
-    [listed] = asyncio.run(store.list_sessions("-srv-tide"))
-    assert summary["mtime"] == listed["mtime"]
-    assert summary["data"] == sdk.fold_session_summary(None, KEY, found)["data"]  # type: ignore[attr-defined]
 
 
 @pytest.mark.release(seconds=3)

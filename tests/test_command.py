@@ -34,6 +34,23 @@ def test_an_answer_may_stand_alone_in_a_fence_or_on_the_last_line(text: str) -> 
 
 
 @pytest.mark.ci
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [
+        ("broken", ""),
+        ("refusing", "I cannot help with that."),
+        ("dead", "1: 401: your key is not known"),
+        ("endless", "4 MiB"),
+    ],
+)
+def test_why_there_is_no_answer_is_said(mode: str, words: str) -> None:
+    error = failure(Command("command", (sys.executable, str(MODEL), mode), timeout=20), "prompt " * 100)
+    assert words in error.problem
+    assert error.usage.estimated
+    assert error.usage.input_tokens >= 100  # it may have read it all
+
+
+@pytest.mark.ci
 def test_one_that_takes_too_long_is_stopped_with_all_that_it_started(tmp_path: Path) -> None:
     started = time.monotonic()
     failure(Command("command", (sys.executable, str(MODEL), "slow", str(tmp_path / "child")), timeout=3.0))
@@ -60,23 +77,6 @@ def _runs(process: int) -> bool:
     except OSError:
         return False
     return state != "Z"
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize(
-    ("mode", "words"),
-    [
-        ("broken", ""),
-        ("refusing", "I cannot help with that."),
-        ("dead", "1: 401: your key is not known"),
-        ("endless", "4 MiB"),
-    ],
-)
-def test_why_there_is_no_answer_is_said(mode: str, words: str) -> None:
-    error = failure(Command("command", (sys.executable, str(MODEL), mode), timeout=20), "prompt " * 100)
-    assert words in error.problem
-    assert error.usage.estimated
-    assert error.usage.input_tokens >= 100  # it may have read it all
 
 
 # ---- presets ----

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.faults import compactions, conversations
+from tests.faults import compactions
 
 import compactkit
 from compactkit import SYSTEM, Messages, conversation, said
@@ -42,17 +41,6 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Messages, Compaction
 
 
 # ---- what ----
-
-
-@pytest.mark.ci
-def test_statement_3_the_current_task_stays_byte_for_byte_and_what_is_completed_goes(
-    once: tuple[Messages, Compaction, Path],
-) -> None:
-    messages, made, _ = once
-    current = [messages[index] for index in segments_of(messages).current]
-    assert list(map(id, made.messages[-len(current) :])) == list(map(id, current))
-    assert [message["role"] for message in made.messages[:2]] == ["system", "user"]
-    assert len(made.messages) == 2 + len(current)
 
 
 @pytest.mark.ci
@@ -257,21 +245,3 @@ def test_a_record_of_an_earlier_version_is_read_and_undone(tmp_path: Path) -> No
     file.unlink()
     here.store.append(f"{records.STREAMS}{ROUTE}", json.dumps(tree).encode(), id=entry.id, after=None)
     assert undo(made.messages, ROUTE, root=tmp_path) == messages
-
-
-@pytest.mark.ci
-def test_random_conversations_are_compacted_and_come_back(tmp_path: Path) -> None:
-    dice = random.Random(23)  # noqa: S311  the same each time
-    compactions = 0
-    for number in range(40):
-        messages = conversations.finished(dice, conversations.conversation(dice))
-        pins = sorted(dice.sample(range(len(messages)), min(len(messages), dice.choice((0, 1, 3)))))
-        made = compact(messages, 4_000, f"route-{number}", pins=pins, root=tmp_path, force=True)
-        assert [message for message in made.messages if any(message is messages[pin] for pin in pins)] == [
-            messages[pin] for pin in pins
-        ]
-        assert made.after <= made.before
-        if made.parts:
-            compactions += 1
-            assert undo(made.messages, f"route-{number}", root=tmp_path) == messages
-    assert compactions > 5

@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.faults import conversations
 
 from ralf.conversation.messages import groups
 from ralf.conversation.results import restore, store_results
 from ralf.conversation.summary import summarize
-from ralf.conversation.truncation import truncate
 from ralf.errors import NotFound
 
 SYSTEM = {"role": "system", "content": "You mend the server."}
@@ -36,21 +34,6 @@ def turn(number: int, size: int = 50) -> list[dict[str, Any]]:
 
 def long(turns: int = 30) -> list[dict[str, Any]]:
     return [SYSTEM, said("user", "Make the tests pass."), *(one for n in range(turns) for one in turn(n))]
-
-
-# ---- truncation ----
-
-
-def test_a_pin_stays_with_the_result_of_its_call() -> None:
-    messages = long()
-    kept = truncate(messages, 1_500, pins=[4]).messages
-    assert messages[4] in kept
-    assert messages[5] in kept
-
-
-@pytest.mark.ci
-def test_random_conversations_are_never_over_budget_and_no_call_is_parted_from_its_result() -> None:
-    assert conversations.run(400, seed=7_000_000) == []
 
 
 # ---- summary ----

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
-import sqlite3
-from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +9,6 @@ import pytest
 
 import ralf
 from ralf.document import index as indexes
-from ralf.document.index import NAME
 from ralf.memory import writing
 from ralf.memory.family import new_item
 from ralf.memory.writing import path_of
@@ -35,107 +29,7 @@ def texts(project: Project) -> list[str]:
     return [item.text for item in writing.load(project, "main").items]
 
 
-def revision(project: Project) -> int:
-    return writing.load(project, "main").revision
-
-
-def saved(project: Project, change: Callable[[str], str], old: str | None = None) -> None:
-    """Save the file as an editor that opened it, or opened `old`, and settle it."""
-    path = path_of(project, "main")
-    path.write_bytes(change(old if old is not None else path.read_text()).encode())
-    os.utime(path, (0, 0))
-
-
-def written(project: Project) -> list[str]:
-    """What the memory says after two writes that record nothing."""
-    for _ in range(2):
-        writing.record(project, "main", [])
-    return texts(project)
-
-
-# ---- edits ----
-
-NOTHING = {
-    "line ends of Windows": lambda text: text.replace("\n", "\r\n"),
-    "a byte order mark": lambda text: "\ufeff" + text,
-    "a formatter": lambda text: (
-        re.sub(r"(?m)^(  )?- ", r"\1\1* ", text).replace("*Edit", "_Edit").replace("in.*", "in._")
-    ),
-    "blank lines": lambda text: text.replace("\n- [fact-2]", "\n\n- [fact-2]"),
-    "a file that is torn": lambda text: text[: text.index("closes")],
-    "a heading that is gone": lambda text: text[: text.index("## Org")] + text[text.index("---\n\n*Edit") :],
-    "an older layout": lambda text: text.replace("_Revision 3.1.", "_Revision 3.0."),
-}
-
-
-@pytest.mark.parametrize("how", NOTHING)
-def test_a_file_that_says_the_same_in_another_way_is_no_edit(project: Project, how: str) -> None:
-    before = revision(project)
-    saved(project, NOTHING[how])
-    assert written(project) == TEXTS
-    assert revision(project) == before
-
-
-@pytest.mark.parametrize("is_newer", [False, True], ids=["the same revision", "a newer one"])
-def test_three_saves_of_one_buffer_count_once_each(project: Project, is_newer: bool) -> None:
-    old = path_of(project, "main").read_text()
-    if is_newer:
-        writing.record(project, "main", [new_item("fact", text="new meanwhile", origin="person")])
-    lines = "## Organizational Knowledge\n\n"
-    for number in range(3):
-        text = old.replace(lines, lines + "".join(f"- line {n} of mine\n" for n in range(number + 1)))
-        saved(project, str, text.replace("at noon", f"at {number} o'clock"))
-        written(project)
-    found = texts(project)
-    assert sorted(one for one in found if "of mine" in one) == [f"line {n} of mine" for n in range(3)]
-    assert "the pier closes at 2 o'clock" in found
-    assert ("new meanwhile" in found) is is_newer
-
-
 # ---- the index ----
-
-
-def _locked(path: Path) -> sqlite3.Connection:
-    held = sqlite3.connect(path, isolation_level=None)
-    held.execute("begin immediate")
-    return held
-
-
-def _newer(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as other:
-        other.execute("pragma user_version = 99")
-
-
-def _without_a_column(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as other:
-        other.execute("alter table row drop column value")
-
-
-INDEXES: dict[str, Callable[[Path], object]] = {
-    "deleted": lambda path: path.unlink(),
-    "cut": lambda path: os.truncate(path, 5_000),
-    "text": lambda path: path.write_text("not a database at all\n" * 400),
-    "zeros": lambda path: path.write_bytes(bytes(40_960)),
-    "a folder": lambda path: (path.unlink(), path.mkdir()),
-    "a later version": _newer,
-    "without a column": _without_a_column,
-    "locked": _locked,
-    "read-only": lambda path: path.chmod(0o400),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("how", INDEXES)
-def test_whatever_becomes_of_the_index_readers_and_writers_do_the_same(project: Project, how: str) -> None:
-    path = project.indexes / NAME
-    with closing(sqlite3.connect(path)) as other:
-        other.execute("pragma wal_checkpoint(truncate)")
-    kept = INDEXES[how](path)
-    assert texts(project) == TEXTS
-    made = writing.record(project, "main", [new_item("fact", text="another", origin="person")])
-    assert [item.text for item in made.items] == [*TEXTS, "another"]
-    assert texts(project) == [*TEXTS, "another"]
-    assert not made.warnings
-    del kept
 
 
 @pytest.mark.parametrize("more", [(), ("and one more", "and another")], ids=["of equal size", "longer"])

@@ -9,8 +9,6 @@ import pytest
 import ralf
 import storekit
 from ralf import project
-from ralf.route import corrections, history
-from ralf.storage import journal
 
 ROUTE = "tide"
 
@@ -20,24 +18,6 @@ def root(tmp_path: Path) -> Path:
     ralf.record_decision(ROUTE, "Use SQLite", rationale="one file", root=tmp_path)
     ralf.record_decision(ROUTE, "Never push to main", root=tmp_path)
     return tmp_path
-
-
-def change(root: Path, old: str, new: str) -> None:
-    file = project.find(root).route_file(ROUTE)
-    text = file.read_text(encoding="utf-8")
-    assert old in text
-    file.write_text(text.replace(old, new), encoding="utf-8")
-
-
-def test_what_was_changed_is_in_the_journal_and_told_by_decision(root: Path) -> None:
-    change(root, "one file", "one file, no server")
-    done = corrections.take_in(ROUTE, root=root)
-    found = history.diff(ROUTE, "r2", f"r{done.revision}", root=root)
-    (word,) = found.words
-    assert (word.subject, word.what, word.id) == ("decisions", "changed", "DEC-001")
-    assert "one file, no server" in word.text
-    assert ["decisions", "DEC-001", "rationale"] in [change["at"] for change in found.changes]
-    assert [record.kind for _, record in journal.read(project.find(root).store, ROUTE)][-1] == "edit"
 
 
 def edited(root: Path, editor: str, answer: str = "") -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,12 +9,10 @@ from pathlib import Path
 import pytest
 from tests.faults import variants
 from tests.faults.figures import SKIPPED
-from tests.faults.kept import Kept
 
 from examples import examples, step
-from storekit import copied
 
-NATS = ("nats", "nats_machines", "engine_secrets")
+NATS = ("nats",)
 """Harnesses of `test_nats_harness.py`."""
 
 
@@ -47,46 +44,14 @@ def finds(variant: variants.Variant, home: Path) -> None:
     assert found
 
 
-def test_a_folder_that_is_kept_is_laid_out_as_it_was_whatever_became_of_it(tmp_path: Path) -> None:
-    store, other = tmp_path / "store", tmp_path / "other"
-    (store / "inner" / "empty").mkdir(parents=True)
-    (store / "inner").chmod(0o700)
-    (store / "inner" / "file").write_bytes(b"one")
-    (store / "inner" / "file").chmod(0o600)
-    os.utime(store / "inner" / "file", ns=(1, 2))
-    copied(store, other)
-    kept = Kept(store)
-    (store / "inner" / "file").write_bytes(b"two")
-    (store / "more").mkdir()
-    kept.lay(store)
-    assert _all_of(store) == _all_of(other)
-
-
-def _all_of(folder: Path) -> dict[str, tuple[int, int, bytes]]:
-    found = sorted(folder.rglob("*"))
-    return {
-        path.relative_to(folder).as_posix(): (path.stat().st_mode, path.stat().st_mtime_ns, path.read_bytes())
-        if path.is_file()
-        else (path.stat().st_mode, 0, b"")
-        for path in found
-    }
-
-
 LENGTHS = {
     "calls": (18, "--part", 8 * step()),
     "calls, a memory": (60, "--part", 40 * step(), "--only", "a write to a memory that takes a save in"),
-    "cuts": (5,),
     "editors": (6, "--rounds", examples(400)),
-    "gits": (5, "--rounds", examples(100)),
     "mixed": (8, "--rounds", examples(20)),
     "shares": (8, "--rounds", examples(40)),
-    "loop": (14, "--iterations", 12),
     "mixed, sixteen writers": (10, "--rounds", examples(20), "--workers", 16, "--lives", 1000),
-    "claims": (20, "--rounds", examples(60)),
-    "loops": (50, "--rounds", examples(36), "--jobs", 3),
-    "clones": (15, "--rounds", examples(60)),
     "forget": (10, "--rounds", examples(60)),
-    "damage": (8, "--rounds", examples(100), "--seed", 9),
     "power": (18, "--states", examples(200)),
 }
 """How many seconds each takes in `.ci/run`, and the part of it that is run."""

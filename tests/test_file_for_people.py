@@ -34,15 +34,6 @@ def text_of(root: Path) -> str:
     return route_file(root, "tide").read_text(encoding="utf-8")
 
 
-def test_a_file_that_was_cut_off_is_no_edit_that_takes_all_facts_out(project: Path) -> None:
-    before = ralf.get_context("tide", root=project)
-    assert before.facts != Facts()
-    path, whole = route_file(project, "tide"), text_of(project)
-    path.write_text(whole[: whole.index("\n## Compressed History") + 60], encoding="utf-8")
-    after = ralf.get_context("tide", root=project)
-    assert (after.facts, after.decisions) == (before.facts, before.decisions)
-
-
 # ---- facts ----
 
 

@@ -5,7 +5,7 @@ becomes the user's own by their word alone. What they wrote themselves, in ralf 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,13 +13,10 @@ import pytest
 
 import ralf
 from kit.git import commit, git, repository
-from ralf.brief import wording
 from ralf.errors import Busy, UsageError
 from ralf.maintenance import ownership, trust
 from ralf.maintenance.verify import verify
-from ralf.model import Carried
 from ralf.project import Project
-from ralf.storage import git_files
 from storekit import copied, route_file, write_session
 
 pytestmark = pytest.mark.ci
@@ -111,53 +108,6 @@ def with_journal(theirs: Path, to: Path) -> Path:
     return clone
 
 
-def unlabelled(text: str) -> str:
-    """What stands in a text outside the label."""
-    kept, within = [], False
-    for line in text.split("\n"):
-        if line.startswith(("### ", "<!--", "Not all of it")):
-            within = wording.LABEL in line
-        kept += [] if within else [line]
-    return "\n".join(kept)
-
-
-def is_apart(root: Path, route: str = ROUTE) -> None:
-    """Fails where a word of somebody else's stands outside the label, or in a field that speaks for somebody."""
-    found = ralf.get_context(route, root=root)
-    assert found.foreign
-    for section in (None, "brief", "goal", "work", "decisions", "facts", "history"):
-        for most in (None, 4_000, 900, 300, 120, 60):
-            assert "zqx" not in unlabelled(found.render(most, section=section)), (section, most)
-    assert "zqx" not in found.render(section="resume")
-    assert found.handover == Carried() and "zqx" not in found.began_as
-    assert "zqx" not in found.goal and not any("zqx" in step for step in found.active_work.next_steps)
-    for item in found.decisions:
-        assert "zqx" not in item.decision or (item.origin, item.kind, item.pinned) == ("import", "decision", False)
-    for hit in ralf.search("zqx101 zqx102 zqx103 zqx105 theirs aim", root=root):
-        assert "zqx" not in hit.text
-
-
-# ---- whole routes ----
-
-
-@pytest.mark.parametrize("brings_journal", [False, True], ids=["file", "file and journal"])
-def test_a_cloned_route_is_shown_apart_and_nothing_of_it_speaks(
-    theirs: Path, tmp_path: Path, brings_journal: bool
-) -> None:
-    make: Callable[[Path, Path], Path] = with_journal if brings_journal else cloned
-    clone = make(theirs, tmp_path / "clone")
-    is_apart(clone)
-    found = ralf.get_context(ROUTE, root=clone)
-    assert found.wholly_foreign and {item.origin for item in found.decisions} == {"import"}
-    assert f"goal: {GOAL}" in found.foreign_notes
-    assert any(line.startswith("rule ") and RULE in line for line in found.foreign_notes)
-    told = {f"handed over: now: {STATE}", "handed over: next: zqx107 step", "handed over: risks: zqx108 words"}
-    assert told <= set(found.foreign_notes)
-    shown = found.render()
-    assert f"### {wording.LABEL}" in shown and f"- (import) goal: {GOAL}\n" in shown and THEIRS in shown
-    assert [(row.route, row.foreign) for row in ralf.list_routes(root=clone)] == [(ROUTE, True)]
-
-
 # ---- accepting ----
 
 
@@ -199,49 +149,6 @@ def test_a_foreign_journal_is_imported_with_its_file_and_takes_records_then(thei
     assert {item.decision: item.origin for item in found.decisions}[THEIRS] == "import"
 
 
-# ---- what git has brought ----
-
-
-def is_brought(path: Path, content: bytes) -> bool:
-    """Whether git has these bytes of a file."""
-    return git_files.brought({path: content}) == ({path}, set())
-
-
-@pytest.mark.parametrize("attribute", ["text eol=crlf", "ident"])
-def test_what_a_repository_has_git_change_on_the_way_to_a_file_is_none_the_less_its(
-    tmp_path: Path, attribute: str
-) -> None:
-    root, copy = tmp_path / "root", tmp_path / "copy"
-    root.mkdir()
-    repository(root)
-    (root / ".gitattributes").write_text(f"*.md {attribute}\n")
-    (root / "r.md").write_text("höre $Id$ [x]\nb\n", encoding="utf-8")
-    commit(root)
-    cloned(root, copy)
-    content = (copy / "r.md").read_bytes()
-    assert is_brought(copy / "r.md", content)
-    assert not is_brought(copy / "r.md", content + b"more\n")
-
-
-@pytest.mark.parametrize("way", ["restore", "reset", "stash"])
-def test_a_file_that_git_wrote_and_its_index_does_not_know_is_none_the_less_its(tmp_path: Path, way: str) -> None:
-    root, path = tmp_path / "root", tmp_path / "root" / "r.md"
-    root.mkdir()
-    repository(root)
-    for text in ("ours", "theirs"):
-        path.write_text(text)
-        commit(root)
-    git(root, "reset", "-q", "--soft" if way == "stash" else "--hard" if way == "restore" else "--mixed", "HEAD~1")
-    if way == "restore":
-        git(root, "restore", "--source", "HEAD@{1}", "r.md")
-    elif way == "stash":
-        git(root, "stash", "-q")
-        git(root, "stash", "pop", "-q")
-    assert path.read_bytes() == b"theirs"
-    assert is_brought(path, b"theirs")
-    assert not is_brought(path, b"mine")
-
-
 # ---- what was shown is what is accepted ----
 
 
@@ -253,6 +160,6 @@ def test_a_route_that_was_changed_since_it_was_shown_is_not_accepted(clone: Path
     git(clone, "commit", "-qam", "swapped")
     with pytest.raises(Busy, match="since it was shown"):
         shown.accept()
-    is_apart(clone)
+    assert ralf.get_context(ROUTE, root=clone).foreign
     trust.accept_route(Project(clone), ROUTE)
     assert not ralf.get_context(ROUTE, root=clone).foreign

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import unicodedata
 from collections.abc import Callable, Iterable
@@ -13,7 +14,6 @@ import pytest
 
 import ralf
 import storekit
-from kit.claude_log import ClaudeLog
 from ralf import project as projects, routing
 from ralf.checkpointing.section import Extractive, Segment, Summary
 from ralf.document import judging
@@ -299,14 +299,15 @@ def test_words_are_found_in_the_forms_that_data_and_addresses_give_them(form: st
     assert Wording([FORMS[form]]).without(f"before {FORMS['as it is']} after") == "before [forgotten] after"
 
 
-def test_a_forgotten_checkpoint_leaves_no_word_of_its_messages_and_answers(tmp_path: Path) -> None:
-    session = ClaudeLog(tmp_path / "session.jsonl", "5e1f0c52-7d0b", tmp_path)
-    filler = "The harbours of the north coast are read first, and each is checked against the printed table. " * 6
-    session.says(f"Read the harbours.\n{filler}\nMrs Ottilie keeps the old ledger.\n{filler}\nThen write the report.")
-    session.answers(f"I begin.\n{filler}\nThe ledger says 4.2 metres for Ostend.\n{filler}\nDone.")
-    ralf.checkpoint("tide", tmp_path / "session.jsonl", root=tmp_path)
-    forget("tide", "cp-001", root=tmp_path)
-    store = tmp_path / ".autonomous/context"
-    for words in (b"Ottilie", b"4.2 metres"):
-        assert [path.name for path in store.rglob("*") if path.is_file() and words in path.read_bytes()] == []
-    assert "Ottilie" not in ralf.get_context("tide", root=tmp_path).render()
+@pytest.mark.parametrize("what", [{"text": "Name tables"}, {"id": "DEC-003"}])
+def test_what_a_person_wrote_into_the_file_and_no_write_has_absorbed_is_forgotten(
+    tmp_path: Path, what: dict[str, str]
+) -> None:
+    for text in ("Keep the old columns", "Store the rows by month"):
+        ralf.record_decision(ROUTE, text, root=tmp_path)
+    path = storekit.route_file(tmp_path, ROUTE)
+    whole, added = path.read_text(), '  - id: "DEC-003"\n    decision: "Name tables"\n    status: "active"\n'
+    path.write_text(re.sub(r"(\ndecisions:\n(?:  .*\n)+)", lambda found: found[1] + added, whole))
+    assert "Name tables" in ralf.get_context(ROUTE, root=tmp_path).render()
+    forget(ROUTE, root=tmp_path, **what)
+    assert "Name tables" not in path.read_text() + storekit.journal_file(tmp_path, ROUTE).read_text()

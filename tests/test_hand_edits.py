@@ -52,60 +52,6 @@ def rebuilt(root: Path) -> ralf.RouteContext:
     return ralf.get_context("tide", root=root)
 
 
-def _said(words: str) -> Callable[[ralf.RouteContext], bool]:
-    return lambda context: words in [decision.decision for decision in context.decisions]
-
-
-EDITS: dict[str, tuple[Callable[[Path], None], Callable[[ralf.RouteContext], bool]]] = {
-    "the reason of a decision": (
-        lambda root: edit(root, "readers depend on them", "the archive needs them"),
-        lambda context: "the archive needs them" in [d.rationale for d in context.decisions]),
-    "a key that ralf does not know": (
-        lambda root: edit(root, "\nactive_work:", "\nreviewer: \"me --- # not a heading\"\nactive_work:"),
-        lambda context: context.extra == {"reviewer": "me --- # not a heading"}),
-    "a decision without an id": (
-        lambda root: edit(root, "\ndecisions:\n", "\ndecisions:\n  - {decision: \"By hand\", rationale: \"so\"}\n"),
-        _said("By hand")),
-    "a decision that is taken away": (
-        lambda root: edit(root, _block(root, "Parse with a table"), ""),
-        lambda context: not _said("Parse with a table")(context)),
-}  # fmt: skip
-
-
-def _block(root: Path, words: str) -> str:
-    """The lines of the decision that holds these words."""
-    items = route_file(root, "tide").read_text(encoding="utf-8").split("\n  - id: ")
-    found = next(item for item in items if f'decision: "{words}"' in item)
-    lines = found.split("\n")
-    end = next((n for n, line in enumerate(lines) if n and not line.startswith("    ")), len(lines))
-    return "\n  - id: " + "\n".join(lines[:end])
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize("kind", EDITS)
-def test_an_edit_whose_writer_died_before_it_wrote_the_file_is_taken_in_once(project: Path, kind: str) -> None:
-    """The record is in the journal; the file is still the one that the person saved."""
-    change, holds = EDITS[kind]
-    change(project)
-    edited = route_file(project, "tide").read_bytes()
-    write(project)
-    route_file(project, "tide").write_bytes(edited)
-    ralf.record_decision("tide", "One more", root=project)
-    context = ralf.get_context("tide", root=project)
-    assert holds(context)
-    said = [decision.decision for decision in context.decisions]
-    assert len(said) == len(set(said))
-    assert context.checkpoint_count == 3
-
-
-def test_a_decision_copied_as_it_is_stands_once(project: Path) -> None:
-    block = _block(project, "Keep the old columns")
-    edit(project, block, block + block)
-    ralf.record_decision("tide", "Go on", root=project)
-    assert route_file(project, "tide").read_text().count('decision: "Keep the old columns"') == 1
-    assert [item.decision for item in rebuilt(project).decisions].count("Keep the old columns") == 1
-
-
 LAYOUT: dict[str, tuple[str, str]] = {
     "blank lines, a comment and a heading above our part": (
         "\n<!-- ralf:brief ", "\n\n<!-- mine -->\n\n\n# Mine\n\n<!-- ralf:brief "),

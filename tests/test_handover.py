@@ -16,7 +16,7 @@ import pytest
 import ralf
 import storekit
 from ralf.errors import UsageError
-from ralf.model import Carried, RouteContext
+from ralf.model import RouteContext
 from storekit import Cli, Ran, records_of, write_session
 
 MARKDOWN = """# Hand-over
@@ -133,16 +133,6 @@ def test_what_no_checkpoint_has_yet_of_the_session_that_writes_counts_and_its_ow
 # ---- whose it is ----
 
 
-def by_hand(root: Path, *words: str, **variables: str) -> tuple[str, list[str]]:
-    """The author of what `ralf handover` takes from a file at a terminal, and the origins of its decisions."""
-    (root / "notes.md").write_text("Half done\n## Decided\n- Keep brass")
-    status, told = storekit.on_a_terminal(root, "handover", "tide", "notes.md", *words, **variables)
-    assert status == 0, told
-    context = context_of(root)
-    assert context.handover.last is not None
-    return context.handover.last.author, [item.origin for item in context.decisions]
-
-
 @pytest.mark.ci
 @pytest.mark.parametrize(
     ("reads", "author"),
@@ -169,15 +159,3 @@ def test_a_hand_over_is_an_agents_if_the_program_at_the_terminal_that_runs_it_re
     assert child.wait(storekit.HANGS) == 0, printed
     last = context_of(tmp_path).handover.last
     assert last is not None and last.author == author
-
-
-@pytest.mark.ci
-def test_a_users_hand_over_says_so_in_brief_log_and_json_and_only_the_user_undoes_it(tmp_path: Path) -> None:
-    by_hand(tmp_path)
-    assert "Hand-over, by the person" in storekit.process("show", "tide", "--brief", cwd=tmp_path).out
-    assert storekit.process("show", "tide", "--json", cwd=tmp_path).json()["handover"]["last"]["author"] == "person"
-    assert storekit.process("log", "tide", "--json", cwd=tmp_path).json()[0]["who"] == "user"
-    refused = storekit.process("undo", "tide", cwd=tmp_path, CLAUDE_CODE_SESSION_ID="s-1")
-    assert (refused.status, "has no write of the agent's" in refused.err) == (3, True)
-    assert storekit.on_a_terminal(tmp_path, "undo", "tide")[0] == 0
-    assert context_of(tmp_path).handover == Carried()

@@ -1,11 +1,7 @@
 """A hand-over in the brief and in the route file: entries whole or not at all, an old next step never first."""
 
-import pytest
-
-from ralf.brief.filling import Budget, Piece, fill, joined
-from ralf.brief.handover import Since, interleaved, shown, since
-from ralf.brief.handover_bullets import section
-from ralf.brief.handover_reading import parse
+from ralf.brief.filling import Budget, fill, joined
+from ralf.brief.handover import Since, shown, since
 from ralf.model.entries import Item, Message, Said, Step
 from ralf.model.handover import Carried, Ended, HandOver, Kept
 from ralf.talk.answer import carry
@@ -94,54 +90,3 @@ def test_an_old_hand_over_is_dated_and_its_now_and_next_come_last_without_comple
     assert "run all!" not in text
     assert "#5 finish it" not in text
     assert text.index("FACT-001") < text.index("half done")
-
-
-# ---- the budget ----
-
-
-def record(count):
-    pieces = {"last": Piece((3, 0), ["the last message " * 12]), "status": Piece((3, 1), ["being worked on " * 4])}
-    pieces |= {f"turn-{n}": Piece((6, n), [f"message {n} " * 12, f"message {n} " * 30]) for n in range(count)}
-    grants = [("last", 0), ("status", 0), *((key, 0) for key in pieces), *((key, 1) for key in pieces)]
-    return pieces, grants
-
-
-MANY = Carried(
-    HandOver("now " * 100, "why", ("next " * 20,) * 3, at=AT),
-    tuple(Kept("decision", f"choice {n} " * 12, f"DEC-{n:03d}", rejected=("no " * 20,)) for n in range(60)),
-)
-
-
-@pytest.mark.parametrize("after", [FRESH, OLD])
-def test_a_larger_budget_never_shows_less_and_neither_leaves_room_unused(after):
-    before = {}
-    for tokens in range(300, 6_000, 475):
-        pieces, grants = record(40)
-        handed = shown(MANY, after)
-        pieces |= handed.pieces
-        budget = Budget(tokens)
-        is_whole = fill(budget, pieces, interleaved(pieces, grants, handed))
-        levels = {key: piece.level for key, piece in pieces.items()}
-        assert all(levels[key] >= level for key, level in before.items())
-        assert levels["last"] == levels["status"] == 0
-        assert is_whole or budget.tokens > tokens * 0.75
-        before = levels
-
-
-# ---- in the route file ----
-
-
-def test_a_changed_a_new_and_a_removed_bullet_are_seen_and_are_the_files():
-    text, _ = section(MODELS)
-    text = text.replace("not in #90 \u2014", "never in #90 \u2014").replace("- write _rebase", "- пишу _rebase")
-    text = text.replace("**Avoid:**\n", "**Avoid:**\n- 不要 git reset Because: 丢失更改\n")
-    text = "\n".join(line for line in text.split("\n") if not line.startswith("- OPEN-002"))
-    edited = parse(text, MODELS)
-    changed = next(one for one in edited.kept if one.id == "DEC-009")
-    assert (changed.text, changed.author) == ("Type() is done in #91, never in #90", "file")
-    assert (changed.words, changed.reason, changed.rejected) == (DECISION.words, DECISION.reason, DECISION.rejected)
-    new = next(one for one in edited.kept if not one.id)
-    assert (new.kind, new.text, new.reason, new.author) == ("avoid", "不要 git reset", "丢失更改", "file")
-    assert "OPEN-002" not in {one.id for one in edited.kept}
-    assert edited.last is not None
-    assert edited.last.next[0] == "пишу _rebase"

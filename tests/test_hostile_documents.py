@@ -49,15 +49,6 @@ def test_no_line_of_twenty_thousand_characters_takes_long(tmp_path: Path, source
 
 
 @pytest.mark.ci(seconds=2)
-@pytest.mark.parametrize("source", ["run-folders", "decisions-md", "ralf-context"])
-def test_thousands_of_parts_take_no_longer_each_than_a_few(tmp_path: Path, source: str) -> None:
-    part = "\n## D-1: Storage\n\n**Decision:** SQLite\n\n## Notes\n\nThe log grows by the day.\n"
-    read(tmp_path, source, part)
-    small, large = "# A\n" + part * 150, "# Decisions\n" + part * 1_500
-    in_line(lambda: read(tmp_path, source, small), lambda: read(tmp_path, source, large), most=25)
-
-
-@pytest.mark.ci(seconds=2)
 @pytest.mark.parametrize("line", ["# a\n", "- a\n", "**D-1: a**\n", "|D|b|\n|-|-|\n|x|y|\n\n", "```\n", "<!--\n"])
 def test_a_document_of_one_kind_of_line_takes_time_by_its_size(tmp_path: Path, line: str) -> None:
     for source in ("decisions-md", "ralf-context"):

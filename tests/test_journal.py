@@ -8,11 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
 
 import ralf
-from contexts import mapping, quick, text
-from examples import examples
 from ralf import project
 from ralf.errors import DamagedJournal
 from ralf.maintenance.forget import forget
@@ -30,21 +27,6 @@ ROUTE = "TASK-001"
 @pytest.fixture
 def store(tmp_path: Path) -> FileStore:
     return FileStore(tmp_path)
-
-
-@pytest.mark.ci
-@given(payloads=st.lists(st.tuples(text, mapping), min_size=1, max_size=3))
-@settings(quick, max_examples=examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_records_come_back_as_they_were(store: FileStore, payloads: list[tuple[str, dict[str, object]]]) -> None:
-    before = list(journal.read(store, ROUTE))
-    head = before[-1][0] if before else None
-    written = []
-    for number, (kind, payload) in enumerate(payloads, start=len(before) + 1):
-        written.append(Record(number, kind, payload, "digest" * (number % 2)))
-        head = journal.append(store, ROUTE, written[-1], id=f"{number}", after=head)
-    found = list(journal.read(store, ROUTE))
-    assert [record for _, record in found[len(before) :]] == written
-    assert found[-1][0] == head
 
 
 @pytest.mark.parametrize(

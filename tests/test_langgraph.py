@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import operator
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
@@ -73,57 +71,6 @@ def test_of_two_writers_that_continue_one_checkpoint_the_second_is_refused(saver
         other.put(loaded.config, empty_checkpoint(), {"source": "input", "step": 4, "parents": {}}, {})
     assert "first" in graph(other).get_state(THREAD).values["steps"]
     other.close()
-
-
-@pytest.mark.ci(seconds=4)
-def test_many_processes_that_continue_one_checkpoint_make_one_chain(saver: RalfSaver, tmp_path: Path) -> None:
-    graph(saver).invoke({"steps": []}, THREAD)
-    program = (
-        "import sys; from langgraph.checkpoint.base import empty_checkpoint;"
-        "from ralf_integrations.doors.langgraph import RalfSaver; from ralf.errors import Conflict\n"
-        "saver = RalfSaver(sys.argv[1]); config = saver.get_tuple(eval(sys.argv[2])).config\n"
-        "print('ready', flush=True); sys.stdin.readline()\n"
-        "try: saver.put(config, empty_checkpoint(), {'source': 'input', 'step': 4, 'parents': {}}, {}); print('kept')\n"
-        "except Conflict: print('refused')\n"
-    )
-    writers = [
-        subprocess.Popen(
-            [sys.executable, "-c", program, str(tmp_path), repr(THREAD)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )
-        for _ in range(4)
-    ]  # fmt: skip
-    for one in writers:
-        assert one.stdout is not None
-        assert one.stdout.readline() == "ready\n"
-    for one in writers:
-        assert one.stdin is not None
-        one.stdin.write("\n")
-        one.stdin.flush()
-    assert sorted(one.communicate(timeout=60)[0] for one in writers) == ["kept\n", *["refused\n"] * 3]
-
-
-def test_going_back_to_an_older_checkpoint_forks_the_thread_on_purpose(saver: RalfSaver) -> None:
-    made = graph(saver)
-    made.invoke({"steps": ["a"]}, THREAD)
-    older = next(one for one in made.get_state_history(THREAD) if one.next == ("work",))
-    assert made.invoke(None, older.config)["steps"] == ["a", "planned", "worked"]
-    assert made.invoke({"steps": ["b"]}, older.config)["steps"][:3] == ["a", "planned", "b"]
-
-
-@pytest.mark.ci
-def test_an_index_that_is_lost_or_damaged_is_made_anew(saver: RalfSaver, tmp_path: Path) -> None:
-    graph(saver).invoke({"steps": ["a"]}, THREAD)
-    saver.close()
-    [path] = tmp_path.rglob("index.db")
-    for content in (None, b"no database at all" * 500):
-        for beside in path.parent.glob("index.db*"):
-            beside.unlink()
-        if content is not None:
-            path.write_bytes(content)
-        later = RalfSaver(tmp_path)
-        assert graph(later).get_state(THREAD).values["steps"] == ["a", "planned", "worked"]
-        later.close()
 
 
 def test_a_large_state_lies_out_of_line_and_a_deleted_thread_leaves_nothing(saver: RalfSaver, tmp_path: Path) -> None:

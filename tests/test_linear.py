@@ -7,6 +7,7 @@ from tests.faults import hostile
 from tests.faults.expressions import Expression, expressions, grown
 
 from examples import examples
+from ralf.redact.redactor import Redactor
 
 
 @pytest.fixture(scope="module")
@@ -21,17 +22,24 @@ def test_no_expression_of_the_package_takes_more_than_linear_time(found: list[Ex
     assert [str(growth) for one in found if (growth := grown(one, 32_000)) is not None] == []
 
 
-@pytest.mark.release(seconds=3)
-def test_a_checkpoint_of_hostile_text_takes_about_as_long_as_one_of_kind_text() -> None:
+@pytest.fixture
+def unredacted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without redaction, which has tests of its own."""
-    pumps = ("\n#", " ", "<tick></tick>", "a_", "=", "...")
-    assert hostile.faults(hostile.EVERYWHERE, pumps, 300_000, redacted=False) == []
+    monkeypatch.setattr(Redactor, "text", lambda self, text: text)
+    monkeypatch.setattr(Redactor, "tree", lambda self, value: value)
+    monkeypatch.setattr(Redactor, "events", lambda self, events, **_: (list(events), {}))
+
+
+@pytest.mark.release(seconds=3)
+@pytest.mark.usefixtures("unredacted")
+def test_a_checkpoint_of_hostile_text_takes_about_as_long_as_one_of_kind_text() -> None:
+    hostile.check(hostile.EVERYWHERE, ("\n#", " ", "<tick></tick>", "a_", "=", "..."), 300_000)
 
 
 @pytest.mark.release(seconds=5)
+@pytest.mark.usefixtures("unredacted")
 @pytest.mark.parametrize("place", list(hostile.PLACES))
 def test_hostile_text_at_any_place_takes_about_as_long_as_kind_text(place: str) -> None:
-    """In the long run with every pump; else with so many of them, others at each place."""
+    """With some of the pumps, others at each place; with every example, with all of them."""
     begin, count = 7 * list(hostile.PLACES).index(place), examples(len(hostile.PUMPS))
-    pumps = (hostile.PUMPS * 4)[begin : begin + count]
-    assert hostile.faults(place, pumps, 50_000, redacted=False) == []
+    hostile.check(place, (hostile.PUMPS * 4)[begin : begin + count], 50_000)

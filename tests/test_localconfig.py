@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import storekit
-from kit.git import commit, git, repository
 from ralf.config import local_config
 from ralf.errors import UsageError
 from ralf.maintenance import ownership
@@ -90,38 +89,6 @@ def refused(root: Path) -> UsageError:
     return caught.value
 
 
-@pytest.mark.parametrize("umask", [0o022, 0o077])
-def test_a_clone_can_never_make_us_run_something(tmp_path: Path, umask: int) -> None:
-    """Also under a umask that makes each file of a clone private."""
-    origin = tmp_path / "origin"
-    write(store_of(origin), RUNS)
-    commit(repository(origin), ".")
-    old = os.umask(umask)
-    try:
-        git(tmp_path, "clone", "-q", origin, "clone")
-    finally:
-        os.umask(old)
-    with pytest.raises(UsageError, match=r"you have not allowed it|others may read"):
-        local_config.local_config_of(Project(tmp_path / "clone"))
-
-
-@pytest.mark.parametrize("named", ["", ".", "/proc/self/cwd", "ROOT"])
-@pytest.mark.parametrize("opted_in", ["", "before", "after"])
-def test_a_file_that_an_archive_brings_runs_nothing_and_no_hint_makes_it_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str, opted_in: str
-) -> None:
-    """It has the user's own name and mode 0600, and may guess the folder."""
-    monkeypatch.chdir(tmp_path)
-    project = Project(tmp_path)
-    if opted_in == "before":
-        ownership.init(project, share=False)
-    line = f"project: {named.replace('ROOT', str(tmp_path))}\n" if named else ""
-    path = write(context_of(tmp_path), line + RUNS)
-    if opted_in == "after":
-        ownership.init(project, share=False)
-    assert refused(tmp_path).hint == f"if you did not write it: rm {path}"
-
-
 def test_a_file_runs_what_its_user_has_allowed_byte_by_byte(tmp_path: Path) -> None:
     path = storekit.allow(write(store_of(tmp_path), RUNS))
     assert local_config.local_config_of(Project(tmp_path)).summarizer == "command"
@@ -139,21 +106,6 @@ def test_what_is_allowed_for_one_project_is_allowed_for_no_copy_of_it(tmp_path: 
     (tmp_path / "one").rename(tmp_path / "three")
     ownership.init(Project(tmp_path / "three"), share=False)  # which takes the registration along
     refused(tmp_path / "three")
-
-
-@pytest.mark.ci
-def test_a_person_at_a_terminal_allows_a_file_that_they_are_shown(tmp_path: Path) -> None:
-    ownership.init(Project(tmp_path), share=False)
-    write(context_of(tmp_path), RUNS)
-    assert trust(tmp_path).status == 2
-    refused(tmp_path)
-    status, out = storekit.on_a_terminal(tmp_path, "trust", answer="y\n", CLAUDECODE="1")
-    assert status == 2, out
-    refused(tmp_path)
-    status, out = storekit.on_a_terminal(tmp_path, "trust", answer="y\n")
-    assert status == 0 and "command: [touch, /tmp/owned]" in out
-    assert local_config.local_config_of(Project(tmp_path)).summarizer == "command"
-    assert "no content from elsewhere" in trust(tmp_path).out
 
 
 def trust(root: Path) -> storekit.Ran:

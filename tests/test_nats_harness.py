@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.faults import nats_machines, variants
+from tests.faults import variants
 
 from test_fault_harnesses import NATS, broken, faults, finds, harness
 
@@ -21,32 +21,5 @@ def test_what_is_broken_on_purpose_is_found(tmp_path: Path, variant: variants.Va
 @pytest.mark.release(seconds=45)
 def test_leaders_that_are_killed_and_stopped_lose_and_double_nothing(tmp_path: Path) -> None:
     done = harness("nats", "--kills", 4, cwd=tmp_path)
-    assert faults(done) == []
-    assert re.search(FOUND_NOTHING, done.stdout)
-
-
-@pytest.mark.release(seconds=40)
-def test_no_planted_secret_is_at_rest_on_a_server(tmp_path: Path) -> None:
-    done = harness("engine_secrets", "--only", "at rest", "--secrets", 200, cwd=tmp_path)
-    assert faults(done) == []
-    assert "| a secret is at rest on a server | 0 of 200 | 0 |" in done.stdout
-
-
-@pytest.mark.release(seconds=90)
-def test_no_password_is_in_what_ralf_prints_writes_and_starts(tmp_path: Path) -> None:
-    assert faults(harness("engine_secrets", "--only", "passwords", cwd=tmp_path)) == []
-
-
-@pytest.mark.release(seconds=20)
-def test_a_password_that_a_program_lets_out_is_found_wherever_it_comes_out(tmp_path: Path) -> None:
-    done = harness("engine_secrets", "--only", "passwords", "--broken", "leaking", cwd=tmp_path)
-    for where in ("in the output", "in a file", "in a list of processes"):
-        assert f"\na password is {where}: " in f"\n{done.stderr}"
-
-
-@pytest.mark.skipif(bool(nats_machines.why_not()), reason=f"two machines: {nats_machines.why_not() or '-'}")
-@pytest.mark.release(seconds=45)
-def test_a_run_that_is_killed_on_one_machine_goes_on_at_another_within_its_lease(tmp_path: Path) -> None:
-    done = harness("nats_machines", "--only", "take-overs", "--runs", 2, cwd=tmp_path)
     assert faults(done) == []
     assert re.search(FOUND_NOTHING, done.stdout)

@@ -200,28 +200,6 @@ def test_a_process_that_was_stopped_past_its_lease_is_refused_after_a_take_over(
     assert said(two) == "3 again"
 
 
-def test_a_process_that_was_stopped_goes_on_where_nobody_took_its_run(machines: Machines) -> None:
-    one = machines.start("one", _HOLDS)
-    assert said(one) == "holds 1"
-    one.send_signal(signal.SIGSTOP)
-    time.sleep(machines._lease + 1)
-    one.send_signal(signal.SIGCONT)
-    tell(one, "save")
-    assert said(one) == "saved 2"
-
-
-def test_a_run_that_is_released_is_claimed_at_once_elsewhere(machines: Machines) -> None:
-    one = machines.start("one", _HOLDS + "run.close()\nsay(repr(time.time()))\n")
-    said(one)
-    two = machines.start("two", _TAKES_OVER.replace('say(f"', 'say(repr(time.time()))\nsay(f"'))
-    said(two)
-    tell(two, "go")
-    tell(one, "save")
-    said(one)
-    tell(one, "close")
-    assert float(said(two)) - float(said(one)) < 1.0 * slower(time.monotonic)
-
-
 def test_a_signal_from_another_machine_wakes_a_wait(machines: Machines) -> None:
     waiting = 'run = AgentRun("r", root=root)\nrun.save(b"")\nsay("waits")\n'
     one = machines.start("one", waiting + 'found = run.wait_signal("go", 60)\nsay(found.text, repr(time.time()))\n')
@@ -232,104 +210,6 @@ def test_a_signal_from_another_machine_wakes_a_wait(machines: Machines) -> None:
     text, when = said(one).split()
     assert text == "on"
     assert float(when) - began < 2.0 * slower(time.monotonic)
-
-
-_KEEPS = """
-state = claims.claim(by="ann", keep=True, root=root)
-say(state.claim.lease(state.task.id))
-heard()
-try:
-    claims.done("Late", lease=state.claim.lease(state.task.id), root=root)
-except Busy as error:
-    say(type(error).__name__, error)
-"""
-
-_CLAIMS = """
-try:
-    claims.claim(by="bob", root=root)
-except NothingReady as error:
-    say(error)
-heard()
-began = time.monotonic()
-state = until(lambda: claims.claim(by="bob", keep=True, root=root))
-say(f"{time.monotonic() - began:.2f}")
-heard()
-say(claims.done("Ready", by="bob", root=root).task.status)
-"""
-
-
-@contextmanager
-def stopped(process: subprocess.Popen[str]) -> Iterator[None]:
-    """A process that is stopped for the length of a block."""
-    process.send_signal(signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        process.send_signal(signal.SIGCONT)
-
-
-def test_a_task_whose_holder_is_stopped_is_claimed_on_another_machine_and_the_late_holder_is_refused(
-    machines: Machines,
-) -> None:
-    from ralf.tasks import editing
-
-    made = editing.add("One", root=machines.root("one"))
-    relative = made.path.relative_to(machines.root("one"))
-    there = machines.root("two") / relative
-    there.parent.mkdir(parents=True, exist_ok=True)
-    there.write_bytes(made.path.read_bytes())  # as git brings it
-    one = machines.start("one", _KEEPS)
-    lease = said(one)
-    two = machines.start("two", _CLAIMS)
-    assert "claimed: " in said(two)
-    with stopped(one):
-        tell(two, "go")
-        assert float(said(two)) < machines._lease + 2 * slower(time.monotonic)
-    tell(one, "done")
-    assert said(one).startswith(f"StaleLease {made.task.id}: lease {lease} has ended: lost at")
-    tell(two, "done")
-    assert said(two) == "completed"
-
-
-# ---- servers that are away ----
-
-_SAVES = """
-run = AgentRun("r", root=root, by="ann")
-run.save(b"1")
-say("holds")
-heard()
-for call in (lambda: run.save(b"2"), lambda: AgentRun("s", root=root).save(b""), lambda: claims.claim(root=root)):
-    began = time.monotonic()
-    try:
-        call()
-    except Fenced as error:
-        say(f"{time.monotonic() - began:.0f}", error, "|", error.hint)
-heard()
-say("saved", until(lambda: run.save(b"3")))
-"""
-
-
-@pytest.mark.release(seconds=80)
-def test_while_no_server_answers_save_and_claim_wait_and_say_that_they_are_fenced(tmp_path: Path) -> None:
-    servers = natskit.Servers(3)
-    servers.ready()
-    machines = Machines(tmp_path, servers, 3)
-    try:
-        one = machines.start("one", _SAVES)
-        assert said(one) == "holds"
-        for number in range(3):
-            servers.signal(number, signal.SIGKILL)
-        tell(one, "save")
-        for where in ("r", "s", "tasks"):
-            waited, _, words = said(one).partition(" ")
-            assert 10 < float(waited) < 25, words
-            assert words.startswith(f"{where}: ")
-        servers.ready()
-        tell(one, "save")
-        assert said(one) in ("saved 2", "saved 3")  # the one that was under way may have landed
-    finally:
-        machines.end()
-        servers.stop()
 
 
 # ---- elections ----

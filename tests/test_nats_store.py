@@ -72,22 +72,6 @@ def test_an_address_that_would_send_records_in_the_clear_is_refused(url: str) ->
         Address((url,))
 
 
-def test_a_wrong_password_is_told_without_it(tmp_path: Path) -> None:
-    guarded = natskit.Servers(1, tmp_path / "servers", password="correct-horse")  # noqa: S106
-    guarded.ready()
-    try:
-        assert filled(guarded(tmp_path), 1)
-        wrong = Address(guarded.urls(), "ralf", "hunter2")
-        assert "hunter2" not in repr(wrong)
-        link = Link(wrong)
-        with pytest.raises(UsageError, match="refuses this user") as refused:
-            NatsStore(wrong, "p", replicas=1, link=link, key=natskit.KEY).head(STREAM)
-        link.close()
-        assert "hunter2" not in f"{refused.value} {refused.value.hint}"
-    finally:
-        guarded.stop()
-
-
 def test_a_server_that_can_lose_records_is_refused(
     servers: natskit.Servers, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -64,42 +64,6 @@ def test_a_run_goes_on_with_what_an_earlier_process_had_said(tmp_path: Path) -> 
     assert len(asyncio.run(RalfSession("user-1", tmp_path).get_items())) == 4
 
 
-ADDER = """
-import asyncio, sys
-from ralf_integrations.doors.openai_agents import RalfSession
-root, mine = sys.argv[1:]
-async def add():
-    session = RalfSession("s-1", root)
-    for number in range(50):
-        await session.add_items([{"role": "user", "content": f"{mine}-{number}"}, {"role": "x", "content": mine}])
-asyncio.run(add())
-"""
-
-POPPER = """
-import asyncio, sys
-from ralf_integrations.doors.openai_agents import RalfSession
-async def pop():
-    session = RalfSession("s-1", sys.argv[1])
-    while (item := await session.pop_item()) is not None:
-        print(item["content"])
-asyncio.run(pop())
-"""
-
-
-@pytest.mark.release(seconds=3)
-def test_two_processes_that_add_at_once_lose_nothing_and_each_item_is_popped_once(tmp_path: Path) -> None:
-    storekit.finished([storekit.start(ADDER, tmp_path, name, cwd=tmp_path) for name in ("a", "b")])
-    items = [one["content"] for one in asyncio.run(RalfSession("s-1", tmp_path).get_items())]
-    assert len(items) == 200
-    for name in ("a", "b"):
-        assert [one for one in items if one.startswith(f"{name}-")] == [f"{name}-{number}" for number in range(50)]
-    assert all(after == before.partition("-")[0] for before, after in zip(items[::2], items[1::2], strict=True))
-
-    popped = storekit.finished([storekit.start(POPPER, tmp_path, cwd=tmp_path) for _ in range(2)])
-    assert sorted("".join(popped).split()) == sorted(items)
-    assert asyncio.run(RalfSession("s-1", tmp_path).get_items()) == []
-
-
 def test_a_session_that_was_cleared_leaves_nothing_on_the_disk(tmp_path: Path) -> None:
     session, words = RalfSession("s-1", tmp_path), "the northern gauge counts in fathoms"
     seen = RalfSession("s-1", tmp_path)

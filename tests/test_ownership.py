@@ -10,12 +10,11 @@ import pytest
 
 import ralf
 from hookkit import Rig, Said
-from kit.git import commit, git, repository
 from ralf import config
 from ralf.errors import Busy, Damaged, UsageError
 from ralf.maintenance import ownership
 from ralf.project import Project
-from ralf.storage import git_files, locks, registry
+from ralf.storage import locks, registry
 from storekit import context_of, earlier_store, journal_file, process, records_of, write_session
 
 
@@ -56,18 +55,6 @@ def other_project(root: Path) -> Path:
 
 
 # ---- hooks ----
-
-
-@pytest.mark.ci
-def test_settings_that_came_with_a_repository_enable_nothing_and_are_reported_once(tmp_path: Path) -> None:
-    root = tmp_path / "clone"
-    context_of(root).mkdir(parents=True)
-    (context_of(root) / "config.yaml").write_text("inject: brief\n")
-    before = sorted(path for path in root.rglob("*"))
-    first = started(root)
-    assert first.context == "" and "ralf init" in first.notice
-    assert started(root).out == ""
-    assert sorted(path for path in root.rglob("*")) == before
 
 
 @pytest.mark.ci
@@ -117,38 +104,6 @@ def test_where_the_users_folder_cannot_be_written_no_store_is_made_and_the_error
         ralf.record_decision("tide", "Use tabs", root=root)
     assert "outside the sandbox" in error.value.hint
     assert not journal_file(root, "tide").exists()
-
-
-# ---- what git tracks ----
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize("kind", ["version 4", "split", "linked worktree", "submodule"])
-def test_what_git_tracks_is_known_in_every_kind_of_repository(tmp_path: Path, kind: str) -> None:
-    upstream, journals = tmp_path / "upstream", Path(".autonomous/context/journal/routes")
-    (upstream / journals).mkdir(parents=True)
-    for name in ("a", "default"):
-        (upstream / journals / f"{name}.jsonl").write_text("x\n")
-    commit(repository(upstream))
-    root = upstream
-    if kind == "version 4":
-        git(root, "update-index", "--index-version", 4)
-    elif kind == "split":
-        git(root, "update-index", "--split-index")
-    elif kind == "linked worktree":
-        root = tmp_path / "linked"
-        git(upstream, "worktree", "add", "-q", root)
-    else:
-        (tmp_path / "around").mkdir()
-        git(
-            repository(tmp_path / "around"),
-            *("-c", "protocol.file.allow=always", "submodule", "add", "-q", upstream, "inner"),
-        )
-        root = tmp_path / "around" / "inner"
-    assert git_files.tracks(root, journals / "default.jsonl")
-    assert git_files.tracks(root, journals)
-    assert not git_files.tracks(root, journals / "none.jsonl")
-    assert not git_files.tracks(root, journals / "defaul")
 
 
 # ---- two at once ----

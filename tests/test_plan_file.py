@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from ralf.errors import Damaged, DamagedPlan
+from ralf.errors import Damaged, DamagedPlan, NothingReady
 from ralf.project import Project, find
-from ralf.tasks import planfile as plans
+from ralf.tasks import claims, editing, planfile as plans, serializing, store
 from ralf.tasks.model import Task, TaskState
-from ralf.tasks.planfile import parse, path_of, render
+from ralf.tasks.planfile import path_of, render
 from ralf.tasks.sequence import Plan, make_plan
 from ralf.tasks.serializing import serialize
 
@@ -60,36 +60,6 @@ def moved(project: Project, name: str, before: str) -> None:
 
 
 # ---- what it looks like ----
-
-
-def test_a_plan_is_a_file_that_people_read() -> None:
-    known = [
-        task("TASK-7k3q", title="Write the schema", role="backend"),
-        task("TASK-8m2p", title="Serve it: # fast", role="backend", checkpoint=True),
-        task("TASK-9x1z", "TASK-8m2p", title="Log in", route="login"),
-        task("TASK-9b2b", title="Design\nit \x1b[31mwell", route="login", priority=9),
-        task("checkpoint", title=""),
-        task("12"),
-    ]
-    plan = make_plan(known, every=3)
-    assert render(plan, known).decode().partition("version")[2] == (
-        ": 1\n"
-        "every: 3\n"
-        "chains:\n"
-        '  - role: "backend"\n'
-        "    tasks:\n"
-        '      - "TASK-7k3q"  # Write the schema\n'
-        '      - "TASK-8m2p"  # Serve it: # fast\n'
-        '  - route: "login"\n'
-        "    tasks:\n"
-        '      - "TASK-9b2b"  # Design it well\n'
-        '      - checkpoint: "by sync"\n'
-        '      - "TASK-9x1z"  # Log in\n'
-        "  - tasks:\n"
-        '      - "12"  # Do 12\n'
-        '      - "checkpoint"\n'
-    )
-    assert parse(render(plan, known), "plan.yaml") == plan
 
 
 def test_a_foreign_task_is_left_out_and_that_is_said(project: Project) -> None:
@@ -177,3 +147,58 @@ def test_the_guide_shows_what_is_written() -> None:
         task("TASK-b4t8", "TASK-8m2p", title="Send the form", role="frontend"),
     ]
     assert render(make_plan(known, every=3), known).decode() in guide
+
+
+# ---- a plan in force ----
+
+
+def made(root: Path, *titles: str, **more: object) -> list[str]:
+    return [editing.add(title, id=f"TASK-{title}", root=root, **more).task.id for title in titles]  # type: ignore[arg-type]
+
+
+def ready(root: Path) -> list[str]:
+    return [state.task.title for state in store.list_tasks(ready=True, root=root).tasks]
+
+
+@pytest.mark.ci
+def test_one_task_of_a_chain_after_the_other_is_ready(tmp_path: Path) -> None:
+    made(tmp_path, "a", "b", "c")
+    made(tmp_path, "x", "y", role="tester")
+    assert ready(tmp_path) == ["a", "b", "c", "x", "y"]
+    tasks = tmp_path / ".autonomous" / "tasks"
+    files = {path: path.read_bytes() for path in tasks.rglob("*.md")}
+    serializing.serialize(every=1, root=tmp_path)
+    assert {path: path.read_bytes() for path in tasks.rglob("*.md")} == files
+    assert ready(tmp_path) == ["a", "x"]
+    assert store.get("c", root=tmp_path).waits_for == ("TASK-b",)
+    claims.claim("a", by="me", root=tmp_path)
+    with pytest.raises(NothingReady, match=r"TASK-b waits for TASK-a \(pending\)"):
+        claims.claim("b", by="you", root=tmp_path)
+    claims.done("Done", task="a", by="me", root=tmp_path)
+    assert ready(tmp_path) == ["b", "x"]
+    claims.done("Out of order", task="c", by="me", root=tmp_path)
+    assert ready(tmp_path) == ["b", "x"]
+    claims.retry("a", root=tmp_path)
+    assert ready(tmp_path) == ["a", "x"]
+    assert store.get("b", root=tmp_path).waits_for == ("TASK-a",)
+    (tasks / "plan.yaml").unlink()
+    assert ready(tmp_path) == ["a", "b", "x", "y"]
+
+
+def test_a_plan_that_cannot_be_read_is_told_and_nothing_passes_it(tmp_path: Path) -> None:
+    made(tmp_path, "a", "b")
+    serializing.serialize(root=tmp_path)
+    (tmp_path / ".autonomous" / "tasks" / "plan.yaml").write_text("chains: [")
+    with pytest.raises(DamagedPlan, match=r"plan\.yaml"):
+        claims.claim(root=tmp_path)
+    assert "plan.yaml" in store.list_tasks(root=tmp_path).warnings[0]
+
+
+@pytest.mark.ci
+def test_a_task_that_is_split_has_its_parts_planned_in_its_place(tmp_path: Path) -> None:
+    first, second = made(tmp_path, "a", "b")
+    (third,) = made(tmp_path, "c", after=[first])
+    serializing.serialize(root=tmp_path)
+    parts = [state.task.id for state in editing.split(first, ["One half", "The other half"], root=tmp_path)]
+    order = [*serializing.serialize(root=tmp_path)]
+    assert [each for each in order if each != second] == [*parts, third]

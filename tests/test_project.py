@@ -11,9 +11,11 @@ import kit.git
 import ralf
 import storekit
 from kit.git import commit, git
+from ralf import config
+from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf.transcripts.reader import newest_logs
-from storekit import records_of
+from storekit import context_of, records_of
 
 
 @pytest.fixture(autouse=True)
@@ -85,3 +87,22 @@ def test_sessions_of_this_project_are_found_newest_first(tmp_path: Path) -> None
         (folder / file).write_text("{}")
         os.utime(folder / file, (number, number))
     assert [path.name for path in newest_logs(Project(root))] == ["a.jsonl", "b.jsonl"]
+
+
+# ---- opting in and out ----
+
+
+def test_hooks_are_switched_by_one_line_and_all_else_stays_as_it_is(tmp_path: Path) -> None:
+    ownership.init(Project(tmp_path), share=False)
+    path = context_of(tmp_path) / "config.yaml"
+    before = "# mine\nthreshold: 9000   # so\nhooks:  on  # keep this\nwindow: 100000\n"
+    path.write_text(before)
+    assert ownership.switch(Project(tmp_path), on=False)
+    assert path.read_text() == before.replace("hooks:  on", "hooks: off")
+    assert config.load(path).hooks == "off"
+    assert not ownership.switch(Project(tmp_path), on=False)
+    assert ownership.switch(Project(tmp_path), on=True)
+    assert path.read_text() == before.replace("hooks:  on", "hooks: on")
+    path.write_text("threshold: 9000")
+    assert ownership.switch(Project(tmp_path), on=False)
+    assert path.read_text() == "threshold: 9000\nhooks: off\n"

@@ -14,12 +14,11 @@ from tests.talkkit import Session
 from ralf.brief.pieces import View
 from ralf.brief.record import composed
 from ralf.facts.state import State
-from ralf.model.handover import Carried, HandOver, Kept
+from ralf.model.handover import Carried
 from ralf.talk.answer import carry
 from ralf.talk.handover_text import parse
 from ralf.talk.recording import record
 from ralf.talk.turns import thread
-from ralf.text import tokens
 from ralf.transcripts.reader import open_transcript
 
 EXAMPLE = Path(__file__).parents[1] / "examples/session.jsonl"
@@ -36,12 +35,6 @@ def section(text, head):
 
 
 # ---- the last message ----
-
-
-def test_the_last_message_is_a_quotation_with_its_time_and_status():
-    text = section(brief(Session().typed("first").said("one").typed("Now the docs.").ran("ls")), "The last message")
-    assert text.startswith("2026-03-09 08:03\n> Now the docs.\n")
-    assert "\n- Being worked on: 1 call so far" in text
 
 
 def test_a_record_without_times_is_told_without_holes():
@@ -110,25 +103,6 @@ def test_the_same_session_in_another_language_has_the_same_facts(language):
     assert told(*LANGUAGES[language]) == told(*LANGUAGES["English"])
 
 
-# ---- a hand-over ----
-
-
-def handing(session, at, *kept, **given):
-    view = session.view
-    last = HandOver("The parser is half done.", "Ship it", ("fetch the levels", "tag it"), at=at, **given)
-    return replace(view, handed=Carried(last, kept))
-
-
-OPEN = Kept("open", "Is 1953 to be kept?", "OPEN-001", at="2026-03-09T08:00:00Z")
-
-
-def test_a_fresh_hand_over_leads_and_the_last_message_and_its_status_are_there_all_the_same():
-    session = Session().typed("begin with the parser, please, and tell me").said("one").typed("Now the docs.").ran("ls")
-    text = composed(handing(session, "2026-03-10T00:00:00Z", OPEN), 330)[0]
-    assert text.index("The parser is half done.") < text.index("> Now the docs.") < text.index("Being worked on")
-    assert text.index("fetch the levels") < text.index("### The last message")
-
-
 # ---- the budget ----
 
 
@@ -152,44 +126,3 @@ def view(request):
     talk = thread(record(transcript.events(), transcript.cwd, transcript.session))
     carried = handed(request.param) if request.param else Carried()
     return View(talk, State.of(talk.entries), route="tidepool", handed=carried)
-
-
-@pytest.mark.ci(5)
-def test_a_brief_of_the_example_is_never_over_its_budget_and_uses_it(view):
-    """Beside a fresh hand-over it uses what the person's words take, and all of it from 4,000 tokens on."""
-    shares = []
-    is_fresh = view.handed.last is not None and view.handed.last.at > "2026-03-09T08:45"
-    whole = tokens.count(composed(view)[0])
-    for most in range(200, 8_001, 200):
-        text = composed(view, most)[0]
-        used = max(tokens.count(text), -(-len(text) // 4))
-        assert used <= most
-        if (4_000 if is_fresh else 600) <= most < whole:
-            shares.append(used / most)
-    assert shares and min(shares) >= 0.75
-    assert sum(share >= 0.9 for share in shares) >= 0.9 * len(shares)
-
-
-@pytest.mark.ci(5)
-def test_a_message_of_the_example_shown_in_a_brief_is_shown_in_every_larger_one(view):
-    before = set()
-    for most in range(300, 6_001, 300):
-        shown = set(re.findall(r"(?m)^- (\d\d:\d\d .{0,30})", composed(view, most)[0]))
-        assert before <= shown
-        before = shown
-    assert len(before) >= 10
-
-
-def test_a_brief_is_never_over_its_budget_in_scripts_that_take_many_tokens():
-    session = Session().mark("titled", "测试标题" * 30)
-    for words, reply in LANGUAGES.values():
-        session.typed(words * 12).edited("src/a.py", "docs/b.md").said(reply * 20).typed("好").said(reply)
-    for most in (*range(0, 200, 40), *range(200, 3_000, 900)):
-        text = composed(session.view, most)[0]
-        assert tokens.count(text) <= most and len(text) <= 4 * most
-        assert text or not most
-
-
-@pytest.mark.parametrize(("most", "text"), [(60, '"go"'), (20, "No room"), (1, "…"), (0, "")])
-def test_a_budget_too_small_for_a_brief_gets_something_short_and_true(most, text):
-    assert text in brief(Session().typed("go").said("Done."), most)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import pytest
+from tests.faults.rig import killed_at
 
-import forks
 import ralf
 import storekit
 from examples import step
@@ -92,29 +90,6 @@ def test_a_name_that_is_taken_refused_or_the_same_changes_nothing(made: Path) ->
 
 
 # ---- killed in the middle ----
-
-_CALLS = ("fsync", "fdatasync", "replace", "rename", "unlink", "link", "mkdir", "rmdir", "ftruncate")
-
-
-def killed_at(number: int, work: Callable[[], object]) -> bool:
-    """Do some work in a process that dies at its nth change of the disk; whether it did."""
-
-    def work_and_die() -> None:
-        left = [number]
-
-        def counted(real: Callable[..., object], *arguments: object, **more: object) -> object:
-            left[0] -= 1
-            if left[0] < 0:
-                os._exit(77)
-            return real(*arguments, **more)
-
-        for name in _CALLS:
-            setattr(os, name, partial(counted, getattr(os, name)))
-        work()
-        os._exit(0)
-
-    _, status = os.waitpid(forks.fork(work_and_die), 0)
-    return os.waitstatus_to_exitcode(status) == 77
 
 
 def move(root: Path) -> renaming.Moved:

@@ -9,40 +9,10 @@ import pytest
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
-TEXT = """# Results
-
-## Search
-
-The files are warm.
-
-| figure of | figure | baseline, target | date | command |
-| --- | --- | --- | --- | --- |
-| warm | 9 ms | ratio 0.90, ≤ 1 | 2026-11-20 | `old` |
-| cold | 60 ms | ratio 5.90 | 2026-11-20 | `old` |
-
-## Storage
-
-| figure of | figure | baseline, target | date | command |
-| --- | --- | --- | --- | --- |
-| warm | 1 MB | | 2026-11-20 | `old` |
-"""
-
 
 @pytest.fixture(autouse=True)
 def _benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(BENCHMARKS))
-
-
-def test_a_recorded_figure_replaces_its_row_and_a_new_one_ends_the_table_of_its_section() -> None:
-    import measure
-
-    rows = [("new", "1 | 2", "", "2026-11-28", "`now`"), ("warm", "4 ms", "ratio 0.40", "2026-11-28", "`now`")]
-    text = measure.replaced(TEXT, "Search", rows)
-    cold = "| cold | 60 ms | ratio 5.90 | 2026-11-20 | `old` |\n"
-    assert text == TEXT.replace(
-        "| warm | 9 ms | ratio 0.90, ≤ 1 | 2026-11-20 | `old` |", "| warm | 4 ms | ratio 0.40 | 2026-11-28 | `now` |"
-    ).replace(cold, f"{cold}| new | 1 / 2 |  | 2026-11-28 | `now` |\n")
-    assert measure.replaced(text, "Search", rows) == text
 
 
 def test_the_table_of_the_readme_has_the_figures_of_the_results() -> None:

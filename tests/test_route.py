@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from contexts import as_read, contexts, quick, ruled, texts
+from contexts import contexts, quick, ruled, texts
 from examples import examples
 from kit.no_index import with_index_only
 from ralf.document import record as document
@@ -19,10 +18,9 @@ from ralf.document.index import Index, with_index
 from ralf.document.rows import Rows
 from ralf.document.tree import to_tree
 from ralf.model import RouteContext, Section
-from ralf.route.edits import changes_of_edit, changes_of_foreign
+from ralf.route.edits import changes_of_foreign
 from ralf.route.family import RouteFamily, context_of
 from ralf.route.fold import apply, empty
-from ralf.route.routefile import parse, render
 from ralf.storage.journal import Record
 
 ROUTE = "TASK-001"
@@ -53,10 +51,6 @@ def records(*kinds: tuple[str, dict[str, Any]]) -> list[Record]:
 
 def folded(*kinds: tuple[str, dict[str, Any]]) -> RouteContext:
     return fold(records(*kinds), empty(ROUTE))
-
-
-def decided(words: str, **more: Any) -> tuple[str, dict[str, Any]]:
-    return "decision", {"decision": {"decision": words, "timestamp": "2026-03-01T09:00:00Z", **more}}
 
 
 # ---- any stream of records ----
@@ -132,15 +126,6 @@ def test_a_fold_that_is_broken_off_anywhere_and_taken_up_comes_to_the_same(
 
 @given(_streams)
 @settings(quick, max_examples=examples(30))
-def test_what_a_fold_comes_to_is_what_its_file_is_read_as(stream: list[Any]) -> None:
-    context = folded(*stream)
-    assert parse(render(context).encode(), "file") == as_read(context)
-    assert json.loads(json.dumps(to_tree(context))) == to_tree(context)
-    assert folded(*stream) == context
-
-
-@given(_streams)
-@settings(quick, max_examples=examples(30))
 def test_labels_are_unique_and_every_successor_and_its_predecessor_name_each_other(stream: list[Any]) -> None:
     context = folded(*stream)
     labels = [decision.id for decision in context.decisions]
@@ -151,26 +136,6 @@ def test_labels_are_unique_and_every_successor_and_its_predecessor_name_each_oth
             assert by_label[decision.superseded_by].supersedes == decision.id
     active = [" ".join(d.decision.split()).casefold() for d in context.decisions if d.status == "active"]
     assert len(set(active)) == len(active)
-
-
-# ---- edits ----
-
-
-def test_an_edit_of_an_older_file_leaves_what_came_since() -> None:
-    base = folded(decided("a"), ("checkpoint", checkpoint(0)))
-    theirs = parse(
-        render(base)
-        .replace('decision: "a"', 'decision: "a, but slowly"')
-        .replace("## Comp", "# Mine\n\n## Comp")
-        .encode(),
-        "file",
-    )
-    since = apply(base, Record(3, "checkpoint", checkpoint(1, decisions=[{"decision": "b"}])))
-    after = apply(since, Record(4, "edit", {"changes": changes_of_edit(base, theirs, since)}))
-    assert [d.decision for d in after.decisions] == ["a, but slowly", "b"]
-    assert [section.number for section in after.body.sections] == [2, 1]
-    assert after.body.before == "# Mine"
-    assert after.checkpoint_count == 2
 
 
 # ---- snapshots ----

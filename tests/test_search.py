@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import ralf
 from kit.no_index import IS_ON, KEPT
-from storekit import cache_of, small_disk
+from storekit import Listing, cache_of, context_of, grow, route_file, small_disk, write_session
 
 
 def test_an_identifier_is_found_whole_and_by_its_parts(tmp_path: Path) -> None:
@@ -26,6 +28,14 @@ def test_a_superseded_decision_stands_below_the_one_that_replaced_it(tmp_path: P
     ralf.record_decision("r", "Store sessions in Postgres", supersedes=old.id, root=tmp_path)
     hits = ralf.search("where to store sessions: Redis?", root=tmp_path)
     assert [(hit.id, hit.status) for hit in hits] == [("DEC-002", "active"), ("DEC-001", "superseded")]
+
+
+def test_a_context_is_served_where_the_search_index_cannot_be_made(tmp_path: Path) -> None:
+    ralf.record_decision("r", "Use tabs", root=tmp_path)
+    index = cache_of(tmp_path) / "index.db"
+    index.unlink()
+    index.mkdir()
+    assert "Use tabs" in ralf.get_context("r", root=tmp_path, query="tabs").render(400)
 
 
 # ---- what later records do to earlier ones ----
@@ -77,14 +87,6 @@ def test_what_means_something_to_sqlite_means_nothing_in_a_question(tmp_path: Pa
     assert ralf.search(query, root=tmp_path)[0].id == "DEC-001"
 
 
-def test_a_context_is_served_where_the_search_index_cannot_be_made(tmp_path: Path) -> None:
-    ralf.record_decision("r", "Use tabs", root=tmp_path)
-    index = cache_of(tmp_path) / "index.db"
-    index.unlink()
-    index.mkdir()
-    assert "Use tabs" in ralf.get_context("r", root=tmp_path, query="tabs").render(400)
-
-
 def test_a_full_disk_costs_neither_an_answer_nor_the_index(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "1m") as disk:
         ralf.record_decision("tide", "Keep the levels in centimetres", root=disk)
@@ -122,3 +124,77 @@ def test_words_of_a_script_without_blanks_are_found_within_a_sentence(tmp_path: 
     )
     ralf.record_decision("r", "Use tabs", root=tmp_path)
     assert [hit.id for hit in ralf.search(words, root=tmp_path)] == ["DEC-001"]
+
+
+# ---- why ----
+
+
+CHOICE = "We use batch size 0 instead of 1."
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with a session in two checkpoints, whose transcript is gone."""
+    root = tmp_path_factory.mktemp("made")
+    write_session(root / "session.jsonl", 9_000)
+    ralf.checkpoint("tide", root / "session.jsonl", root=root, segment_tokens=5_000, summarizer=Listing())
+    (root / "session.jsonl").unlink()
+    return root
+
+
+def label_of(root: Path, said: str = CHOICE) -> str:
+    """The label of the decision that says this."""
+    return next(item.id for item in ralf.get_context("tide", root=root).decisions if item.decision == said)
+
+
+def prune_all(root: Path) -> None:
+    shutil.rmtree(context_of(root) / "blobs")
+
+
+# ---- decisions ----
+
+
+def test_a_decision_written_into_the_file_is_explained_before_and_after_the_merge(project: Path) -> None:
+    path = route_file(project, "tide")
+    text = path.read_text(encoding="utf-8")
+    added = '  - id: "mine"\n    decision: "Ask Ada first"\n    status: "active"\n'
+    path.write_text(text.replace("\ndecisions:\n", f"\ndecisions:\n{added}"), encoding="utf-8")
+    assert ralf.why("tide", "mine", root=project).revision == 0
+    ralf.record_decision("tide", "Use sqlite", root=project)
+    reason = ralf.why("tide", "Mine", root=project)
+    assert (reason.claim, reason.revision) == ("Ask Ada first", 3)
+
+
+def test_when_the_evidence_is_pruned_the_place_and_the_hash_are_left(project: Path) -> None:
+    label = label_of(project)
+    before = ralf.why("tide", label, root=project)
+    prune_all(project)
+    after = ralf.why("tide", label, root=project)
+    assert (after.evidence, after.matches, after.quotes) == ("pruned", None, ())
+    assert (after.source, after.claim) == (before.source, before.claim)
+
+
+# ---- at a read it is told how much work no checkpoint covers ----
+
+
+@pytest.mark.ci
+def test_the_work_after_the_last_checkpoint_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "client"))
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
+    root = tmp_path / "project"
+    root.mkdir()
+    folder = tmp_path / "client" / "projects" / "".join(c if c.isascii() and c.isalnum() else "-" for c in str(root))
+    folder.mkdir(parents=True)
+    path = folder / "s-7.jsonl"
+    turn = write_session(path, 3_000, "s-7")
+    ralf.checkpoint("tide", path, root=root)
+    assert ralf.get_context("tide", root=root).since == 0
+    grow(path, 2_000, turn, "s-7")
+    write_session(folder / "s-8.jsonl", 500, "s-8")  # the session that reads this: not known to the route
+    context = ralf.get_context("tide", root=root)
+    assert context.since == pytest.approx(2_000, rel=0.3)
+    for text in (context.render(), context.render(500)):
+        assert f"{context.since:,} " in text
+    assert "12,000 " in replace(context, since=12_000).render(500)
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", "/dev/null")
+    assert ralf.get_context("tide", root=root).since == 0

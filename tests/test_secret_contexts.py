@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import base64
 import random
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from re import _parser as parser  # type: ignore[attr-defined]  # no other module parses expressions
 from typing import Any
 
 import pytest
 
 from ralf.redact import commands, rules, table
+from ralf.redact.marks import MARKER
 from ralf.redact.redactor import Redactor
 from ralf.transcripts.events import START, Event
 
@@ -20,95 +23,47 @@ BODY = "\n".join(f"MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7{n:012d}"
 KEY = f"-----BEGIN RSA PRIVATE KEY-----\n{BODY}\nabcd3f==\n-----END RSA PRIVATE KEY-----"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "SMTP_PASS={}",  # names
-        "smtpPass: {}",
-        "LDAP_BIND_PW={}",
-        "ldapBindPw = '{}'",
-        "PASSWORDS='{}'",
-        "contraseña: {}",
-        "密码\uff1a{}",
-        "mot de passe : {}",
-        "  admin_password: |\n    {}\n  port: 1",  # what joins them
-        "password ?= '{}'",
-        "$password .= '{}';",
-        "PASSWORD :::= '{}'",
-        "CREATE ROLE app LOGIN PASSWORD '{}';",
-        "ENV DB_PASSWORD {}",
-        'setx DB_PASSWORD "{}"',
-        "set -x DB_PASSWORD {}; fish",
-        "setenv DB_PASSWORD {}",
-        "gh secret set DB_PASSWORD --body {} --repo o/r",
-        "aws ssm put-parameter --name /app/db_password --value {} --type SecureString",
-        "db_password=SecretStr('{}') port=1",
-        "[Environment]::SetEnvironmentVariable('DB_PASSWORD', '{}', 'User')",
-        "Server=h;Uid=sa;Pwd={};",
-        'public string DbPassword {{ get; set; }} = "{}";',
-        'variable "db_password" {{\n  default = "{}"\n}}',
-        "<Password><Value>{}</Value></Password>",
-        "<key>dbPassword</key>\n<string>{}</string>",
-        "<adminPassword>\n   {}\n</adminPassword>",
-        'form-data; name="password"\r\n\r\n{}\r\n--x',
-        "{{'password': ['{}']}}",
-        "| variable | value |\n| --- | --- |\n| `DB_PASSWORD` | `{}` |",  # tables
-        " id | db_password \n----+------\n 7 | {}\n(1 row)",
-        "user,password,home\nbob,{},/x",
-        "name\tpassword\nbob\t{}",
-        "Key     Value\n---     -----\ndb_password  {}",
-        "db_password | {}\nname | ci",
-        "- **Password:** {}",  # text
-        "set `DB_PASSWORD` to `{}` please",
-        "the db password is {} please deploy",
-        "logged in with password {} from 1.2.3.4",
-        "Use the following password to proceed:\n\n{}\n\nIt is kept in",
-        "A temporary password is generated for root@localhost: {}",
-        "requirepass {}\nport 1",
-        "https://{}@git.test/a/b.git",
-        "Authorization: Bearer {}",
-        'static DB_PASSWORD: &str = r#"{}"#;',  # languages' strings and declarations
-        'var dbPassword = @"{}";',
-        'const db_password: []const u8 = "{}";',
-        'const char db_password[] = "{}";',
-        'std::string dbPassword{{"{}"}};',
-        "param dbPassword string = '{}'",
-        '{{db_password, <<"{}">>}},',
-        'Client::builder().db_password("{}")',
-        'db_password: str = Field(default="{}", alias="x")',
-        'parser.add_argument("--db-password", default="{}")',
-        "process.env.DB_PASSWORD || '{}'",
-        'assert settings.db_password == "{}"',
-        "(Pdb) p self.db_password\n'{}'",  # what a prompt answers
-        "In [3]: db_password\nOut[3]: '{}'",
-        '"db_password": {{"value": "{}", "type": "string"}},',  # values under names of their own
-        '{{"ParameterKey": "DbPassword", "ParameterValue": "{}"}}',
-        '<property name="app.db.password">{}</property>',
-        "<db-password><![CDATA[{}]]></db-password>",
-        '<meta name="db-password" content="{}">',
-        "db_password: &t {}",
-        "Das Passwort lautet {} und gilt ab heute.",  # languages of people
-        'Const DbPassword As String = "{}"',
-        "local db_password = [[{}]]",
-        'DB_PASSWORD = (\n    "{}"\n)',
-        "db_password = <<EOT\n{}\nEOT",
-        'db_password = """{}"""',
-        'DbPassword:\n  Type: String\n  Default: "{}"',
-        "<dt>Db password</dt><dd><code>{}</code></dd>",
-        "La password \u00e8 {}",
-        "\u043f\u0430\u0440\u043e\u043b\u044c \u043e\u0442 \u0431\u0430\u0437\u044b \u2014 {}",
-        "\u30d1\u30b9\u30ef\u30fc\u30c9\u306f\u300c{}\u300d\u3067\u3059",
-        "try login/password: bob@mail.test / {}",  # two labels, two values
-        "the root password of the old mail server is {}, as before",
-        "mot de passe : \u00ab {} \u00bb",
-        "insert into users (name, password) values ('bob', 'x7'), ('eve', '{}');",
-        "level=info user=bob password={} took=3ms",
-        "set :db_password, '{}'",
-        '<Pass encoding="plain">{}</Pass>',
-    ],
-)
-def test_a_password_is_found_by_its_name_however_that_is_joined_with_it(text: str) -> None:
-    assert CHOSEN not in REDACTOR.text(text.format(CHOSEN))
+# ---- the table of cases ----
+
+
+def unescaped(text: str) -> str:
+    """A field of the table, whose lines and tabs are written as JSON writes them."""
+    return re.sub(r"\\([ntr\\])", lambda found: {"n": "\n", "t": "\t", "r": "\r", "\\": "\\"}[found[1]], text)
+
+
+def cases(what: str) -> Iterator[tuple[str, str]]:
+    """The cases of a kind: the secret, and the text with it."""
+    for line in (Path(__file__).parent / "data" / "secret-cases.tsv").read_text(encoding="utf-8").split("\n"):
+        if line.startswith(f"{what}\t"):
+            secret, text = map(unescaped, line.split("\t")[1:])
+            yield secret, text.replace("SECRET", secret) if secret else text
+
+
+def ended(text: str) -> str:
+    """What is left of a result that ends with a text."""
+    (shown,), _ = REDACTOR.events([Event("result", f"log\n{text}", START, START)])
+    return shown.text.removeprefix("log\n")
+
+
+@pytest.mark.parametrize(("secret", "text"), [*cases("found")])
+def test_a_secret_is_found_by_what_stands_around_it(secret: str, text: str) -> None:
+    shown = REDACTOR.text(text)
+    assert secret not in shown and MARKER.search(shown)
+
+
+@pytest.mark.parametrize(("_", "text"), [*cases("stays")])
+def test_what_is_no_secret_stays(_: str, text: str) -> None:
+    assert REDACTOR.text(text) == text
+
+
+@pytest.mark.parametrize(("_", "text"), [*cases("end")])
+def test_what_is_no_secret_stays_at_an_end_after_which_anything_may_come(_: str, text: str) -> None:
+    assert ended(text) == text
+
+
+@pytest.mark.parametrize(("_", "text"), [*cases("cut")])
+def test_a_secret_that_needs_more_text_is_one_at_an_end_that_anything_may_follow(_: str, text: str) -> None:
+    assert MARKER.search(ended(text))
 
 
 @pytest.mark.parametrize(
@@ -126,99 +81,6 @@ def test_a_password_is_found_by_its_name_however_that_is_joined_with_it(text: st
 @pytest.mark.parametrize("text", ["DB_PASSWORD={}", "db_password: {}", '"db_password": "{}"', "| db_password | {} |"])
 def test_a_password_of_another_alphabet_or_of_joined_words_is_found(text: str, value: str) -> None:
     assert value not in REDACTOR.text(text.format(value))
-
-
-def test_a_password_that_json_escapes_is_found() -> None:
-    assert "u5929" not in REDACTOR.text('{"msg": "using db_password=\\u5929\\u5730\\u7384\\u9ec4\\u5b87\\u5b99 now"}')
-
-
-def test_a_pass_phrase_is_found_also_without_quotes_to_the_end_of_its_line() -> None:
-    for text in ("db_password: {}\nport: 1", "DB_PASSWORD='{}'", 'Environment="DB_PASSWORD={}"'):
-        assert "harbor" not in REDACTOR.text(text.format("tulip harbor falcon marble"))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "ACME_KEY={}",
-        "acmeKey: '{}'",
-        "RAILS_MASTER_KEYS={}",
-        "vendor:\n  key: {}\n  x: 1",
-        "// {} is the acme token",
-        "acmeToken,{},",
-        "|acme_token|{}|",
-        "https://x.test/a?b=1&sig={}",
-        "https://x.test/cb?code={}&state=x",
-        "client secret - {}",
-        'proxy_set_header X-Api-Key "{}";',
-        "echo '{}' | vercel env add API_KEY production",
-        "curl -b 'sid={}; theme=dark' https://x.test",
-        "https://x.test/reset-password/{}",
-        ".x.test\tTRUE\t/\tTRUE\t1799999999\tsid\t{}",
-    ],
-)
-def test_a_random_value_is_found_by_what_calls_it_a_key_a_token_or_a_signature(text: str) -> None:
-    assert RANDOM not in REDACTOR.text(text.format(RANDOM))
-
-
-@pytest.mark.parametrize("name", ["public_key", "PRIMARY_KEY", "foreignKey", "sort_key", "CACHE_KEY", "partitionKey"])
-def test_a_key_that_opens_nothing_stays(name: str) -> None:
-    text = f'{name}: "{RANDOM}"'
-    assert REDACTOR.text(text) == text
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "http -a admin:{} GET api.test",
-        "sqlcmd -S h -U sa -P {} -Q 'select 1'",
-        "newtool login -u bob -p {} h.test",
-        "az keyvault secret set --vault-name v --name x --value {}",
-        "gh secret set TOKEN -b {}",
-        "vercel -t {} deploy",
-        "rclone config create x sftp user a pass {}",
-        "mc admin user add x bob {}",
-        "virsh set-user-password vm root '{}'",
-        "bw unlock '{}' --raw",
-        "vmrun -gu a -gp {} list",
-        "openssl dgst -sha256 -hmac '{}' a",
-        "cvs -d :pserver:a:{}@h:/r login",
-        'openvpn --auth-user-pass <(echo -e "a\\n{}")',
-        "db.test:5432:app:admin:{}",
-        "##vso[task.setvariable variable=DB_PASS]{}",
-        "sudo -S apt update <<< '{}'",
-        "echo 'bob:{}' | sudo chpasswd",
-        "echo -e '{0}\\n{0}' | passwd bob",
-        "echo {} | gpg --batch --passphrase-fd 0 -d a.gpg",
-        "sqlplus scott/{}@db",
-        "lftp -u bob,{} sftp://h",
-        "net use Z: \\\\h\\s {} /user:bob",
-        "xfreerdp /u:bob /p:{} /v:h",
-        "requests.get(u, auth=('bob', '{}'))",
-        'DriverManager.getConnection(url, "root", "{}")',
-        "bcrypt.hashSync('{}', 10)",
-        "page.getByLabel('Password').fill('{}')",
-        'spawn ssh h; expect assword; send "{}\\r"',
-        'ConvertTo-SecureString "{}" -AsPlainText -Force',
-        "ssh-keygen -t ed25519 -N '{}' -f id",
-        "mc alias set x https://s3.test admin {}",
-        "htpasswd -nbB bob {}",
-        "rabbitmqctl add_user app {}",
-    ],
-)
-def test_a_password_is_found_by_the_command_or_the_call_that_takes_it(text: str) -> None:
-    assert CHOSEN not in REDACTOR.text(text.format(CHOSEN))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("docker run -u 1000 -p 8080:80 app", "ssh -l bob -p 2222 h", "sudo -u bob mkdir -p src/a2b/c33"),
-        *("make -k test2", "echo step12 | tee log", "git login --help", "login('bob', 'home')"),
-    ],
-)
-def test_a_command_that_takes_no_password_stays(text: str) -> None:
-    assert REDACTOR.text(text) == text
 
 
 # ---- private keys ----
@@ -251,67 +113,6 @@ def test_a_private_key_is_found_in_a_page_and_in_base64() -> None:
 def test_the_base64_of_a_certificate_stays() -> None:
     coded = base64.b64encode(b"-----BEGIN CERTIFICATE-----\n" + b"MIIC" * 40).decode()
     assert REDACTOR.text(f"client-certificate-data: {coded}") == f"client-certificate-data: {coded}"
-
-
-# ---- announced ----
-
-
-@pytest.mark.parametrize(
-    ("text", "secret"),
-    [
-        ('MNEMONIC="{}"', " ".join(["abandon", "zebra", "youth", "wrist"] * 3)),
-        ("my seed phrase is {} so", " ".join(["abandon", "zebra", "youth", "wrist"] * 3)),
-        ("Recovery codes:\n{}\nKeep them", "dbq6n-t4ukc\ndlwu1-wo741"),
-        ("Can't scan? Enter this key: {}", "tcnw dxje gybj 2fqi a6go"),
-        ("Your verification code is {}. It", "428731"),
-    ],
-)
-def test_what_a_text_announces_and_sets_apart_is_found(text: str, secret: str) -> None:
-    assert secret not in REDACTOR.text(text.format(secret))
-
-
-# ---- what is no secret ----
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "password = hash_password(raw2)",  # calls
-        "token = client.get('github_token')",
-        'api_key = os.environ.get("ACME_API_KEY_V2")',
-        'password = getpass("Enter password 2: ")',
-        "secretName: app-tls-secret-7f9c4",  # Kubernetes' names
-        "token: default-token-x7k2p",
-        'token: "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ"',  # images
-        "secret_image: iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ",
-        '"cookie": "^0.7.1"',  # version constraints
-        "token>=1.2.3",
-        '"jsonwebtoken": "~9.0.2"',
-        "password: SecretStr",  # type names
-        "token: JWTToken2",
-        "secret: bytes32",
-        "password: Optional[str] = None",
-        '    "AWS::IAM::AccessKey": "72c2d9dd90025459",',
-        "arn:aws:secretsmanager:us-west-2:123456789012:secret:MySecret1-a1b2c3",
-        '"NextToken": "CpHNsscimcV5oH7bSbub03CI2Qms5ypNpNm53"',
-        '"ClientToken": "550e8400-e29b-41d4-a716-446655440000"',
-        "cache key: build-482b71198626fbc76a6d8f8141b1ff9fa1d3dfe6",
-        "    --- PASS: TestTruncateAtUUID/truncate_at_u2 (0.00s)",
-        "PWD=/home/dev/x2y33",
-        "the password is required; the token is sha256, the key is AES256",
-        "Use this key with care: it opens more than most",
-        "password\nsyscmdlist.append(name2)",
-        "sorted(found, key=lambda hit: hit.start2)",
-        "(token, secret, password)\n(one1234, two1234, tri1234)",
-        "  --password      Prompt for it\n  --token string  Read it2 from there",
-        'name="POST /token" duration=2966ms span=3',
-        "  password: {{ .Values.auth.password | b64enc | quote }}",
-        '{"required":["password"],"properties":{"password":{"minLength":12}}}',
-        'resolved "https://registry.test/js-tokens/-/js-tokens-4.0.0.tgz#19203fb59991df98e3a287050d4647cdeaf32499"',
-    ],
-)
-def test_what_only_stands_near_a_name_stays(text: str) -> None:
-    assert REDACTOR.text(text) == text
 
 
 # ---- the table ----
@@ -390,49 +191,6 @@ def test_a_secret_is_found_by_what_it_is_called_in_many_languages(row: Sequence[
                 assert secret not in REDACTOR.text(text), text
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{{"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo", "d": "{}"}}',
-        "<RSAKeyValue><Modulus>q7Rt2bVx</Modulus><D>{}</D></RSAKeyValue>",
-        "https://maker.ifttt.com/trigger/x/with/key/{}",
-        "https://chat.x.test/hooks/{}",
-        "Access key,Secret access key\nAKIA,{}",
-        '"name","password"\n"bob","{}"\n',
-        "NAME   password\nbob    {}\n",
-        "curl -K - <<< 'user = \"bob:{}\"'",
-        "docker login -u bob --password-stdin <<< {}",
-        "acme_live_{}",
-    ],
-)
-def test_a_random_secret_is_found_in_key_material_addresses_tables_and_here_strings(text: str) -> None:
-    assert RANDOM * 2 not in REDACTOR.text(text.format(RANDOM * 2))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("DB_PASSWORD=op://Private/db/password", "api_token: ${{ secrets.API_TOKEN }}"),  # references
-        *(
-            "password = random_password.x.result",
-            "password: !Ref DbPassword",
-            "password: vault:secret/data/db#password",
-        ),
-        *('"password": "Passwort",', '"password": "Mot de passe oublié ?"', '"密码": "请输入密码"'),  # translations
-        *('<Row key="row-4b1d9f3c" />', "<div key='550e8400-e29b-41d4-a716-446655440000'>"),  # React's keys
-        "//# sourceMappingURL=data:application/json;base64,eyJ2ZXJzaW9uIjozLCJzb3VyY2VzIjpbXSwibmFtZXMiOltdfQ==",
-        *(
-            "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==",
-            "x-request-id: 550e8400-e29b-41d4-a716-446655440000",
-        ),  # headers
-        *("bypass=true2", "compass: N45E", "tokenizer: cl100k_base", '"designToken": "color.primary.500"'),
-        *("price_1MoBy5LkdIwHu7ixZhnattbh", "pk_live_51H8sKd8WzY3nCfq7Rt2bVx9", "docker login registry2.test:5000"),
-    ],
-)
-def test_references_translations_and_ids_stay(text: str) -> None:
-    assert REDACTOR.text(text) == text
-
-
 IN_ANY_LANGUAGE = (
     "{label}\uff1a{value}",
     "{label}:\n    {value}\n",
@@ -456,69 +214,12 @@ def test_a_label_and_its_value_are_joined_the_same_way_in_every_language(form: s
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "密码是Tiger#4821",
-        "Salasanasi on Tiger#4821",
-        "> **Пароль**\n> Tiger#4821",
-        "पासवर्ड tiger!4821Q है",
-        "Şifre şudur: tiger!4821Q",
-        "Das Passwort für den Server ist tiger!4821Q.",
-    ],
-)
-def test_a_sentence_tells_a_password_in_the_words_of_its_language(text: str) -> None:
-    assert "4821" not in REDACTOR.text(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "密码长度必须为8到20位",
-        "パスワードは8文字以上で入力してください",
-        "Пароль должен содержать не менее 8 символов.",
-        "كلمة المرور: مطلوبة",
-        "apiKey: import.meta.env.VITE_API_KEY_2,",
-        "const tokenRe = /^[A-Za-z0-9_-]{20,40}$/;",
-        "secret: !GetAtt Db1.Secret.Arn",
-        "python-dotenv-secret 2.0.0rc1",
-        "DB_PASSWORD 7c9e6679f7425d3a   2h ago\n",
-        'kind: Secret\nmetadata:\n  name: db-password\n  resourceVersion: "184467"\n',
-        "01HQ3K9V8X7Z2M4N6P8R0S1T2V",
-        "Das Passwort für user2 wurde zurückgesetzt.",
-        "PIN 123456 used in docs",
-        "암호화 알고리즘: AES-256-GCM",
-        '# token\nname = "build-linux-x64"',
-        "<tr><th>Password</th></tr><tr><td>min. 12 chars</td></tr>",
-        "ok github.com/x/y/token2 0.012s",
-        "Cache restored from key: linux-pip-3.11-7d865e959b2466918c9863afca942d0fb89d7c9a",
-    ],
-)
-def test_prose_code_and_ids_near_a_name_stay_also_at_the_end_of_a_result(text: str) -> None:
-    event = Event(kind="result", text=text, start=0, end=1)
-    assert REDACTOR.events([event])[0][0].text == text
-
-
-@pytest.mark.parametrize(
     "password", ["trowel.cymbal.vinegar", "anvil_marigold_hobnail", "Junip3r&Ladle1", "%Zither6!Ladle"]
 )
 def test_words_that_any_sign_joins_are_a_password_and_no_name_of_code(password: str) -> None:
     assert password not in REDACTOR.text(f"the admin password is {password}, try again")
     for name in ("settings.database.primary", "user_login_form"):
         assert name in REDACTOR.text(f"the admin password is {name}, try again")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "github.com/tide/token v7.5.19 h1:kBcT4X3qMF3N1wPw/buHUbIt+ba1rQhET7fdWA+G6Rg=",
-        "Setting up passwd (1:4.13+dfsg1-1+b1) ...",
-        "id,key,label,pass\n9573,quarry,Raisin,yes\n7,sorrel,Other,no",
-        '  - task: UsePythonVersion@0\n  - script: pytest -k "password and not tide"',
-        "gcloud secrets versions access latest --secret=tide-tickets-smtp",
-    ],
-)
-def test_versions_sums_rows_and_names_beside_what_names_a_secret_stay(text: str) -> None:
-    assert REDACTOR.text(text) == text
 
 
 def test_what_goes_on_from_a_printed_secret_is_a_part_of_it() -> None:
@@ -536,13 +237,6 @@ def test_what_goes_on_from_a_printed_secret_is_a_part_of_it() -> None:
 )
 def test_words_that_a_person_makes_a_password_of_are_one_where_something_calls_them_so(text: str, value: str) -> None:
     assert value not in REDACTOR.text(text.format(value))
-
-
-@pytest.mark.parametrize(
-    "value", ["user_password2", "user_id2", "new_password1", "ubuntu-22", "sha256", "test_user_10"]
-)
-def test_names_of_code_and_products_are_no_passwords(value: str) -> None:
-    assert REDACTOR.text(f"the password is {value} now") == f"the password is {value} now"
 
 
 _SEED = "legal winner thank year wave sausage worth useful legal winner thank yellow"
@@ -588,16 +282,3 @@ def test_what_a_command_prints_that_prints_secrets_is_redacted_within_json_too()
     ):
         value = "q8sD3kfj2lKJ3lkfjsdlkfj3lkfjLKJ3lkjsdlfkA"
         assert list(commands.printed(call, output.format(value))), call
-
-
-@pytest.mark.parametrize(
-    "call",
-    ["login('bob', '{}')", 'WiFi.begin("barn", "{}");', "ftp = FTP('h.test', 'root', '{}')", 'hmac.new(b"{}", m)'],
-)
-def test_what_a_call_is_given_that_logs_in_is_redacted(call: str) -> None:
-    assert CHOSEN not in REDACTOR.text(call.format(CHOSEN))
-
-
-def test_what_a_call_is_given_that_names_a_place_stays() -> None:
-    for call in ("connect('db-web01.example.org:5432')", "authenticate('bob@example.org')", "bind('0.0.0.0', 8080)"):
-        assert REDACTOR.text(call) == call

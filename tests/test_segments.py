@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ from hypothesis import given, settings, strategies as st
 
 from contexts import quick
 from examples import examples
-from ralf.checkpointing.due import LAST_TENTH, Piece, cut
+from ralf.checkpointing.due import LAST_TENTH, BudgetWatcher, Piece, cut
+from ralf.config import Limits
 from ralf.transcripts.events import Event, Kind, Position
 
 LIMIT = 100
@@ -128,3 +130,140 @@ def test_a_segment_ends_early_only_for_a_person_s_turn_or_for_what_would_not_fit
 @pytest.mark.parametrize(("before", "expected"), [(90, [90, 15]), (100, [100, 15]), (89, [94, 10])])
 def test_a_person_s_turn_in_the_last_tenth_begins_the_next_segment(before: int, expected: list[int]) -> None:
     assert sizes(("assistant", before), ("user", 5), ("assistant", 10)) == expected
+
+
+# ---- the budget watcher ----
+
+
+class Session:
+    """Makes events one after another, each in a record of 100 bytes."""
+
+    def __init__(self) -> None:
+        self.at = Position()
+
+    def event(self, kind: Kind = "result", text: str = "", **fields: Any) -> Event:
+        """The next record, with one event."""
+        start, self.at = self.at, Position(self.at.byte + 100, self.at.line + 1)
+        return Event(kind, text, start, self.at, **fields)
+
+    def todos(self, *states: str) -> Event:
+        """A to-do list with steps in these states."""
+        todos = [{"content": f"step {n}", "status": status} for n, status in enumerate(states)]
+        return self.event("call", tool="TodoWrite", input={"todos": todos})
+
+    def update(self, task: str, status: str) -> Event:
+        """One task gets this state."""
+        return self.event("call", tool="TaskUpdate", input={"taskId": task, "status": status})
+
+
+@pytest.fixture
+def session() -> Session:
+    return Session()
+
+
+def test_the_window_is_the_client_s_figure_then_the_configured_one_then_200_000() -> None:
+    assert BudgetWatcher().window == 200_000
+    watcher = BudgetWatcher(Limits(window=500_000))
+    assert watcher.window == 500_000
+    assert BudgetWatcher(Limits(window=500_000), Position(), capacity=1_000_000).window == 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("user", "<promise>COMPLETE</promise>"),
+        ("result", "<promise>COMPLETE</promise>"),
+        ("thinking", "<promise>COMPLETE</promise>"),
+        ("assistant", "I will say `<promise>COMPLETE</promise>`"),
+        ("assistant", "```\n<promise>COMPLETE</promise>\n```"),
+        ("assistant", "I say <promise>COMPLETE</promise> when the tests pass."),
+        ("assistant", "<promise>BLOCKED</promise>"),
+    ],
+)
+def test_a_promise_that_is_quoted_or_someone_else_s_or_another_completes_nothing(
+    session: Session, kind: Kind, text: str
+) -> None:
+    assert BudgetWatcher().see(session.event(kind, text), 5) is None
+
+
+@pytest.mark.parametrize(
+    ("command", "failed", "reason"),
+    [
+        ("ralf task done 'It works'", False, "task-completed"),
+        ("cd src && RALF_LEASE=TASK-1:3 /opt/ralf --root .. task done - < summary.md", False, "task-completed"),
+        ("ralf task done 'It works'", True, None),
+        ("echo 'type ralf task done'", False, None),
+        ("ralf task claim", False, None),
+    ],
+)
+def test_the_command_that_completes_a_task_completes_it_when_it_succeeded(
+    session: Session, command: str, failed: bool, reason: str | None
+) -> None:
+    watcher = BudgetWatcher()
+    call = replace(session.event("call", command), call_id="c1", input={"command": command})
+    assert watcher.see(call, 5) is None
+    result = replace(session.event("result", "TASK-1: completed"), call_id="c1", failed=failed)
+    assert watcher.see(result, 5) == reason
+
+
+def test_a_plan_with_every_step_completed_is_a_list_that_is_done(session: Session) -> None:
+    plan = [{"step": "one", "status": "completed"}]
+    event = session.event("call", tool="update_plan", input={"plan": plan})
+    assert BudgetWatcher().see(event, 5) == "todos-done"
+
+
+def test_closing_the_last_open_item_is_a_list_that_is_done(session: Session) -> None:
+    watcher = BudgetWatcher()
+    for number in (1, 2):
+        watcher.see(session.event("result", f"Task #{number} created successfully: x", tool="TaskCreate"), 5)
+    assert watcher.see(session.update("1", "in_progress"), 5) is None
+    assert watcher.see(session.update("1", "completed"), 5) is None
+    assert watcher.see(session.update("2", "completed"), 5) == "todos-done"
+
+
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(("user", "assistant", "result", "call", "compaction", "clear", "again")),
+        st.integers(0, 70_000),
+        st.one_of(st.none(), st.integers(0, 250_000)),
+    ),
+    max_size=60,
+)
+
+
+@pytest.mark.ci
+@settings(max_examples=examples(300), deadline=None)
+@given(steps, st.sampled_from(("50000", "25%", "1000")))
+def test_in_any_session_each_50_000_tokens_give_a_checkpoint_and_no_byte_gives_two(
+    moves: list[tuple[Any, int, int | None]], threshold: str
+) -> None:
+    limits = Limits.parse(threshold)
+    watcher, made, past = BudgetWatcher(limits), Session(), list[tuple[Event, int]]()
+    unsaved, saved = 0, 0
+    for kind, tokens, window in moves:
+        if kind == "clear":
+            made, past, unsaved, saved = Session(), [], 0, 0
+            watcher = BudgetWatcher(limits)
+            reason = None
+        elif kind == "again":
+            last = past[-1][0].start.byte if past else 0
+            for event, old in past:
+                if event.end.byte <= saved or event.start.byte < last:
+                    assert watcher.see(event, old) is None
+            assert watcher.tokens == unsaved
+            reason = None
+        else:
+            tokens = 0 if kind == "compaction" else tokens
+            event = made.event(kind, window=window)
+            past.append((event, tokens))
+            unsaved += tokens
+            reason = watcher.see(event, tokens)
+            if kind == "compaction" and unsaved:
+                assert reason == "compaction"
+        if reason:
+            assert unsaved > 0
+            assert made.at.byte > saved
+            unsaved, saved = 0, made.at.byte
+            watcher.taken(made.at)
+        assert unsaved < watcher.threshold <= max(limits.tokens, 50_000)
+        assert watcher.tokens == unsaved

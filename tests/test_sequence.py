@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from clocks import within
 from examples import examples
 from ralf.errors import Cycle, NotFound, UnknownDependency, UsageError
 from ralf.tasks.model import Task
@@ -200,34 +199,3 @@ def test_a_plan_made_twice_is_a_plan_made_once(
     every, budget = options
     plan = make_plan(known, every=every, budget=budget, before=before, running=running)
     assert make_plan(known, every=every, budget=budget, before=plan, running=running) == plan
-
-
-# ---- time ----
-
-MANY = 10_000
-
-
-def in_a_line(number: int) -> tuple[str, ...]:
-    return (f"T{number - 1}",) if number else ()
-
-
-def backwards(number: int) -> tuple[str, ...]:
-    return (f"T{number + 1}",) if number < MANY - 1 else ()
-
-
-def on_the_first(number: int) -> tuple[str, ...]:
-    return ("T0",) if number else ()
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize("after", [in_a_line, backwards, on_the_first, lambda number: ()])
-def test_ten_thousand_tasks_take_a_moment(after: object) -> None:
-    assert callable(after)
-    known = [task(f"T{number}", *after(number), role="xyz"[number % 3]) for number in range(MANY)]
-
-    def planned_twice() -> None:
-        plan = make_plan(known, every=5, budget=100_000)
-        again = make_plan(known, every=5, budget=100_000, before=plan)
-        assert len([*plan]) == len([*again]) == MANY
-
-    within(1.5, planned_twice)  # 0.15 s on a machine that does nothing else

@@ -78,17 +78,6 @@ def test_without_a_command_the_last_test_run_after_the_last_edit_counts(
 # ---- with `verify:` ----
 
 
-def test_a_command_runs_only_if_this_machine_allows_it(project: Project) -> None:
-    task = Task("TASK-1", verify="touch ran")
-    found = verify(project, task, None)
-    assert found is not None and (found.state, found.command, found.exit_status) == ("claimed", "touch ran", None)
-    assert not (project.root / "ran").exists()
-    allow(project)
-    found = verify(project, task, None)
-    assert found is not None and (found.state, found.exit_status) == ("verified", 0)
-    assert (project.root / "ran").exists()
-
-
 def test_a_file_that_is_not_as_the_user_allowed_it_allows_nothing_and_the_evidence_says_why(project: Project) -> None:
     allow(project)
     path = project.local_config_file

@@ -10,9 +10,16 @@ from pathlib import Path
 
 import pytest
 
+import moveskit
+import ralf
+from ralf import project as projects
 from ralf.errors import Claimed, NothingReady, StaleLease
+from ralf.maintenance import ownership
 from ralf.tasks import claims, editing, keeping, origin, store
-from ralf.tasks.model import TaskState
+from ralf.tasks.model import Evidence, TaskState
+from ralf.tasks.refresh import refresh
+from ralf_integrations.loop.work import Work
+from taskskit import allow
 
 
 def lease(state: TaskState) -> str:
@@ -115,3 +122,74 @@ def test_secrets_reach_neither_stream_nor_file(tmp_path: Path) -> None:
     claims.done(f"used {secret}", by="me", root=tmp_path)
     held = [path for path in tmp_path.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
     assert held == []
+
+
+# ---- what is recorded when a task is done ----
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    ownership.init(store.at(tmp_path).project, share=False)
+    return tmp_path
+
+
+@pytest.mark.ci
+def test_a_command_runs_without_the_lock(root: Path) -> None:
+    allow(root)
+    editing.add("Slow", verify="test ! -e other || exit 1; sleep 1", root=root)
+    editing.add("Other", root=root)
+    import threading
+
+    thread = threading.Thread(target=claims.done, args=("It works",), kwargs={"task": "Slow", "by": "a", "root": root})
+    thread.start()
+    claims.claim("Other", by="b", root=root)
+    assert thread.is_alive()
+    thread.join()
+    assert store.get("Slow", root=root).task.status == "completed"
+
+
+def test_a_stale_holders_command_does_not_run(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    allow(root)
+    editing.add("One", verify="touch ran", root=root)
+    state = claims.claim(by="a", root=root)
+    assert state.claim is not None
+    claims.release(by="a", root=root)
+    with pytest.raises(ralf.errors.StaleLease):
+        claims.done("Late", lease=state.claim.lease(state.task.id), root=root)
+    assert not (root / "ran").exists()
+
+
+def test_evidence_that_is_recorded_later_counts(root: Path) -> None:
+    editing.add("One", root=root)
+    claims.done("Done", task="One", root=root)
+    claims.record_evidence("One", Evidence(state="verified", command="make test", exit_status=0), root=root)
+    found = store.get("One", root=root).evidence
+    assert found is not None
+    assert (found.state, found.exit_status) == ("verified", 0)
+
+
+# ---- tasks whose route was renamed ----
+
+
+def test_a_task_whose_route_was_renamed_goes_on_with_what_was_recorded_for_it(tmp_path: Path) -> None:
+    editing.add("Do the login", id="TASK-001", root=tmp_path)
+    ralf.record_decision("login", "Use JWT tokens", root=tmp_path)
+    moveskit.told(tmp_path, "TASK-001", "login")
+    claims.claim("TASK-001", by="fixer", root=tmp_path)
+    found = refresh(by="fixer", task="TASK-001", root=tmp_path)
+    assert found.context is not None and found.context.route == "login"
+    assert "Use JWT tokens" in found.render()
+    assert found.warnings == ()
+    project = projects.find(tmp_path)
+    assert Work(project).context("TASK-001") is not None and Work(project).context("TASK-002") is None
+
+
+def test_a_task_that_comes_after_one_of_a_renamed_route_is_told_what_was_decided_there(tmp_path: Path) -> None:
+    editing.add("Do the login", id="TASK-001", root=tmp_path)
+    editing.add("Do the logout", id="TASK-002", after=["TASK-001"], root=tmp_path)
+    ralf.record_decision("login", "Use JWT tokens", root=tmp_path)
+    ralf.hand_over("login", now="The server runs on port 8460", root=tmp_path)
+    moveskit.told(tmp_path, "TASK-001", "login")
+    found = refresh(by="fixer", task="TASK-002", root=tmp_path)
+    assert [(item.id, item.decision) for item in found.decisions] == [("login DEC-001", "Use JWT tokens")]
+    assert "port 8460" in found.render()

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
+import signal
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from random import Random
 
 import pytest
+from tests.faults.rig import killed_at
 
+import storekit
+from examples import step
 from kit.git import commit, git, repository
 from ralf.errors import NothingReady, UsageError
 from ralf.maintenance import ownership
 from ralf.project import Project
-from ralf.tasks import claims, editing, store, trust
+from ralf.storage import durable
+from ralf.tasks import claims, editing, origin, store, trust
 from taskskit import accept_tasks, of, opted_in, without_index
 
 FORK = multiprocessing.get_context("fork")
@@ -94,31 +102,6 @@ def cloned(root: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.ci
-def test_what_a_clone_brings_is_listed_and_never_claimed_before_it_is_accepted(root: Path, tmp_path: Path) -> None:
-    editing.add("One", id="TASK-one", root=root)
-    editing.add("Two", id="TASK-two", root=root)
-    clone = cloned(root, tmp_path)
-    assert [state.is_foreign for state in store.list_tasks(root=clone).tasks] == [True, True]
-    with pytest.raises(NothingReady, match="foreign, not accepted yet: TASK-one, TASK-two"):
-        claims.claim(by="me", root=clone)
-    for change in (
-        lambda: claims.claim("One", by="me", root=clone),
-        lambda: editing.edit("One", priority=9, root=clone),
-        lambda: claims.done("Done", task="One", root=clone),
-    ):
-        with pytest.raises(UsageError, match="has not been accepted") as error:
-            change()
-        assert "ralf trust TASK-one" in error.value.hint
-    assert list(trust.files_of(Project(clone))) == ["TASK-one", "TASK-two"]
-    accept_tasks(clone, "TASK-two")
-    assert not store.get("Two", root=clone).is_foreign
-    assert claims.claim(by="me", root=clone).task.id == "TASK-two"
-    accept_tasks(clone)
-    assert not trust.files_of(Project(clone))
-    assert claims.claim(by="you", root=clone).task.id == "TASK-one"
-
-
-@pytest.mark.ci
 def test_whoever_has_a_task_completes_it_though_a_pull_has_changed_it_and_it_stays_foreign(
     root: Path, tmp_path: Path
 ) -> None:
@@ -163,3 +146,184 @@ def test_a_tree_of_ralfs_own_loop_is_accepted_whole_claimed_and_moved_as_it_is(r
     claims.retry("TASK-ARCH-028", root=root)
     assert tree.exists()
     assert not store.get("TASK-ARCH-028", root=root).is_foreign
+
+
+# ---- what people do to the files of tasks between and during writes ----
+
+
+def moved(path: Path, folder: str, name: str = "") -> Path:
+    target = path.parents[1] / folder / (name or path.name)
+    target.parent.mkdir(exist_ok=True)
+    path.rename(target)
+    return target
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("index", ["kept", "deleted"])
+@pytest.mark.parametrize(
+    ("status", "folder", "words", "then"),
+    [
+        ("pending", "completed", {}, "completed"),
+        ("completed", "active", {}, "pending"),
+        ("completed", "cancelled", {}, "cancelled"),
+        ("failed", "completed", {}, "completed"),
+        ("pending", "completed", {'"pending"': '"failed"'}, "failed"),  # a word that was changed, too, says more
+        ("pending", "completed", {"Words": "Other words"}, "completed"),
+        ("pending", "active", {'"pending"': '"completed"'}, "completed"),
+    ],
+)
+def test_the_folder_of_a_task_is_its_status(
+    root: Path, index: str, status: str, folder: str, words: dict[str, str], then: str
+) -> None:
+    editing.add("One", id="TASK-one", text="Words", root=root)
+    path = of(editing.edit("One", status=status, root=root))
+    path = moved(path, folder)
+    for old, new in words.items():
+        path.write_text(path.read_text().replace(old, new))
+    for write in (lambda: None, lambda: editing.add("Two", root=root), lambda: editing.add("Three", root=root)):
+        if index == "deleted":
+            without_index(root)
+        write()
+        state = store.get("One", root=root)
+        assert (state.task.status, state.warnings) == (then, ())
+        assert ("Other words" in state.task.text) == ("Words" in words)
+    assert of(state).parent.name == (then if then in ("completed", "cancelled") else "active")
+    assert f'status: "{then}"' in of(state).read_text()
+
+
+def test_a_save_into_what_the_last_write_displaced_is_merged_and_nothing_is_taken_out_by_it(root: Path) -> None:
+    path = of(editing.add("One", id="TASK-one", text="Begin", root=root))
+    stale = path.read_text()
+    editing.edit("One", priority=7, text="Begin\n\nGo on", root=root)
+    path.write_text(path.read_text() + "saved\n")
+    prev = root / ".autonomous/context/prev/tasks/TASK-one.md"
+    assert prev.read_text() == stale
+    prev.write_text(stale.replace("Begin", "Begin\nlate"))
+    claims.done("Done", task="One", root=root)
+    task = store.get("One", root=root).task
+    assert (task.priority, task.status) == (7, "completed")
+    assert {"Begin", "late", "Go on", "saved"} <= set(task.text.split("\n"))
+
+
+def test_a_save_that_cannot_be_merged_is_kept_beside_the_file_and_said(root: Path) -> None:
+    path = of(editing.add("One", id="TASK-one", text="Begin", root=root))
+    editing.edit("One", priority=7, root=root)
+    (root / ".autonomous/context/prev/tasks/TASK-one.md").write_text("---\nid: [\n---\n")
+    (warning,) = editing.add("Two", root=root).warnings
+    (kept,) = path.parent.glob("*.displaced-*")
+    assert str(kept) in warning and kept.read_text() == "---\nid: [\n---\n"
+    assert editing.add("Three", root=root).warnings == ()
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("left", [None, b"", b"---\nid: \0\0\0\0"])
+def test_what_a_loss_of_power_has_taken_of_files_is_made_anew_by_the_records(
+    root: Path, left: bytes | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = [editing.add(f"Task {number}", text="Words", root=root) for number in range(3)]
+    for state in before:
+        of(state).unlink()
+        if left is not None:
+            of(state).write_bytes(left)
+            os.utime(of(state), (1, 1))  # it was before the machine began again
+    monkeypatch.setattr(origin, "boot", lambda: "another run of the machine")
+    if left != b"":  # an index that outlives it knows no more than one that does not
+        without_index(root)
+    assert [state.task for state in store.list_tasks(root=root).tasks] == [state.task for state in before]
+    claims.claim(by="me", root=root)
+    assert all("Words" in of(state).read_text() for state in before)
+    of(before[0]).unlink()  # by a person
+    without_index(root)
+    assert len(store.list_tasks(root=root).tasks) == 2
+
+
+# ---- tasks killed ----
+
+
+def shown(root: Path) -> list[str]:
+    """What a list of the tasks says of each."""
+    tasks = [state.task for state in store.list_tasks(root=root).tasks]
+    return named(root, [f"{task.title}: {task.status}, {task.text}, {task.after}" for task in tasks])
+
+
+def filed(root: Path) -> list[str]:
+    """The folder of each file, and all that it says from its title on."""
+    paths = [path for path in (root / ".autonomous" / "tasks").rglob("*.md") if path.name[0] != "."]
+    return named(root, [f"{path.parent.name}: {path.read_text().partition('# ')[2]}" for path in paths])
+
+
+def named(root: Path, found: list[str]) -> list[str]:
+    """The same in order; a task, whose id may be random, is named by its title."""
+    for task in [state.task for state in store.list_tasks(root=root).tasks]:
+        found = [text.replace(task.id, task.title) for text in found]
+    return sorted(found)
+
+
+WORKS: dict[str, Callable[[Path], object]] = {
+    "add": lambda root: editing.add("New", text="Words", after=["One"], id="TASK-new", root=root),
+    "edit": lambda root: editing.edit("TASK-one", text="Other words", priority=8, root=root),
+    "done": lambda root: claims.done("It works", task="TASK-one", by="me", root=root),
+    "fail": lambda root: claims.fail("It does not", task="TASK-one", by="me", root=root),
+    "split": lambda root: editing.split("TASK-two", ["Part one", "Part two"], root=root),
+    "cancel": lambda root: editing.edit("TASK-two", status="cancelled", root=root),
+}
+
+
+@pytest.mark.release(seconds=15)
+@pytest.mark.parametrize("name", WORKS)
+def test_a_kill_leaves_before_or_after_and_the_next_write_completes_the_file(tmp_path: Path, name: str) -> None:
+    made, seen = tmp_path / "made", set()
+    made.mkdir()
+    ownership.init(Project(made), share=False)
+    for id_, after in (("one", []), ("two", ["TASK-one"]), ("three", []), ("four", ["TASK-two"])):
+        editing.add(id_.title(), id=f"TASK-{id_}", after=after, root=made)
+    claims.claim("TASK-one", by="me", root=made)
+    whole = storekit.copied(made, tmp_path / "whole")
+    WORKS[name](whole)
+    before, after = shown(made), shown(whole)
+    claims.claim("TASK-three", by="next", root=whole)
+    assert after != before
+    for number in itertools.count(0, step()):
+        root = storekit.copied(made, tmp_path / str(number))
+        is_killed = killed_at(number, partial(WORKS[name], root))
+        found = shown(root)
+        assert found in (before, after), number
+        seen.add(found == after)
+        claims.claim("TASK-three", by="next", root=root)  # a write that has nothing to do with it
+        assert shown(root) == found, number
+        assert found == before or filed(root) == filed(whole), number
+        if not is_killed:
+            break
+    assert seen == {True, False} and found == after
+
+
+@pytest.mark.ci
+def test_a_save_into_a_file_that_has_two_names_when_its_writer_dies_leaves_one_file_that_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ownership.init(store.at(tmp_path).project, share=False)
+    task = editing.add("Carry the tide table over", root=tmp_path).task.id
+    state = claims.claim(task, by="agent-1", root=tmp_path)
+    assert state.claim is not None
+    link = os.link
+
+    def linked(*names: Path) -> None:
+        link(*names)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(durable, "_renameat2", lambda: None)  # as on systems that move no file in one step
+        patched.setattr(os, "link", linked)
+        assert killed_at(-1, partial(claims.done, "Done", lease=state.claim.lease(task), root=tmp_path))
+    first, second = files_of(tmp_path, task)
+    with first.open("a") as file:
+        file.write("A line of a person.\n")
+    assert second.samefile(first)
+    editing.add("Another one", root=tmp_path)
+    (path,) = files_of(tmp_path, task)
+    assert path.parent.name == "completed"
+    assert "A line of a person.\n" in path.read_text()
+
+
+def files_of(root: Path, task: str) -> list[Path]:
+    return sorted((root / ".autonomous" / "tasks").rglob(f"{task}*.md"))

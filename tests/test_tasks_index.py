@@ -7,17 +7,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
 from examples import examples  # noqa: F401  # the profile
-from ralf.document import index as indexes
 from ralf.errors import RalfError
 from ralf.maintenance import ownership
 from ralf.tasks import claims, editing, serializing, store
-from ralf.tasks.model import Task
 from taskskit import without_index
 
 pytestmark = pytest.mark.ci
@@ -85,36 +82,3 @@ def test_an_index_that_is_made_anew_says_what_the_old_one_did(seed: int) -> None
         before = told(root)
         without_index(root)
         assert told(root) == before
-
-
-@pytest.mark.parametrize("asked", range(0, 60, 2))
-def test_an_index_that_becomes_unusable_at_any_question_of_a_claim_or_a_list_is_done_without(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: int
-) -> None:
-    editing.add_all([Task(f"TASK-{number}", f"Task {number}") for number in range(4)], root=tmp_path)
-    serializing.serialize(root=tmp_path)
-    store.list_tasks(root=tmp_path)
-    ask, left = indexes.Index.ask, [asked]
-
-    def failing(self: indexes.Index, statement: str, *values: object) -> list[tuple[Any, ...]]:
-        left[0] -= 1
-        if left[0] < 0:
-            raise indexes.Unusable
-        return ask(self, statement, *values)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(indexes.Index, "ask", failing)
-        assert claims.claim(by="a", root=tmp_path).task.id == "TASK-0"
-        left[0] = asked
-        assert claims.done("Done", by="a", root=tmp_path).task.status == "completed"
-        left[0] = asked
-        (tmp_path / ".autonomous/tasks/active/TASK-3.md").unlink()
-        found = store.list_tasks(root=tmp_path)
-    assert [(one.task.id, one.waits_for) for one in found.tasks] == [
-        ("TASK-1", ()),
-        ("TASK-2", ("TASK-1",)),
-        ("TASK-0", ()),
-    ]
-    assert store.list_tasks(root=tmp_path) == found
-    without_index(tmp_path)
-    assert store.list_tasks(root=tmp_path) == found

@@ -6,50 +6,18 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
 
-from ralf.document.record import Record, decoded, encoded
+from ralf.document.record import Record, decoded
 from ralf.document.rows import Rows
 from ralf.errors import DamagedJournal
 from ralf.storage.journal import Entry
-from ralf.tasks.records import Change, Known, body_of, fold, known, said, task_of
-
-TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
-IDS = st.sampled_from(["TASK-a", "TASK-b"])
-LEASE = st.integers(0, 20)
-CHANGE = st.builds(Change, IDS, TEXT, TEXT, TEXT, st.dictionaries(st.just("title"), TEXT))
-KINDS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
-    "seen": {"changes": st.lists(CHANGE, max_size=2)},
-    "claim": {"task": IDS, "by": TEXT, "seconds": st.integers(1, 900), "process": st.integers(0, 9)},
-    "release": {"task": IDS, "lease": LEASE, "outcome": st.sampled_from(["released", "limit"]), "note": TEXT},
-    "lost": {"task": IDS, "lease": LEASE, "note": TEXT},
-    "progress": {"task": IDS, "lease": LEASE, "text": TEXT},
-    "done": {"task": IDS, "lease": LEASE, "summary": TEXT, "changes": st.lists(CHANGE, max_size=2)},
-    "fail": {"task": IDS, "lease": LEASE, "reason": TEXT},
-    "retry": {"task": IDS},
-}
-BODIES = st.one_of(
-    st.fixed_dictionaries(values).map(lambda made, kind=kind: body_of(kind, **made)) for kind, values in KINDS.items()
-)
+from ralf.tasks.records import Known, fold, known, said, task_of
 
 
 def read(line: bytes) -> Record:
     found = decoded("tasks", Entry("token", "id", line))
     assert found is not None
     return found
-
-
-@pytest.mark.ci
-@given(st.lists(BODIES, max_size=10))
-def test_a_claim_has_the_highest_number_of_its_attempts_that_last(bodies: list[dict[str, Any]]) -> None:
-    rows = Rows()
-    for number, body in enumerate(bodies, 1):
-        fold(rows, read(encoded(Record(number, f"2026-11-26T09:00:{number:02}.000Z", body, body.pop("by", "")))))
-    for id_ in ("TASK-a", "TASK-b"):
-        found = said(rows, id_)
-        if "claim" in found:
-            assert found["claim"].number == max(one.number for one in found["attempts"] if not one.ended)
-            assert rows.one("claims")[id_] == found["claim"].number
 
 
 def test_a_record_of_a_later_kind_or_version_is_passed_over_and_one_that_is_none_is_damage() -> None:

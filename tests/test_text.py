@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given, strategies as st
 
-from contexts import quick
-from ralf.text.cleaning import clean, one_line
+from clocks import within
+from contexts import mapping, quick
+from ralf.errors import UsageError
+from ralf.maintenance.purge import Wording
+from ralf.text import cleaning
+from ralf.text.cleaning import MARK, clean, one_line
 
 
 @pytest.mark.parametrize(
@@ -46,3 +52,76 @@ def test_one_line_is_one_line_and_keeps_every_word(text: str) -> None:
     assert found.splitlines() in ([], [found])
     assert found.split() == text.split()
     assert one_line(found) == found
+
+
+# ---- route names ----
+
+
+REFUSED = [
+    *["", ".", "..", "a..b", ".a", "a.", "-a", "a-", "_a", "a_", "x" * 65],
+    *["a/b", "/a", "a\\b", "../a", "a b", "a\n", "\na", "a\0", "a\u00e9", "\u0430", "a:b", "a*", "~", "$HOME", "%2e"],
+    *["a.md", "a.MD", "a.tmp", "a.lock", "a.Lock"],
+    *["con", "CON", "nul", "nul.txt", "aux.a.b", "com1", "LPT9", "prn"],
+]
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_name_that_some_file_system_would_not_take_is_refused(name: str) -> None:
+    assert not cleaning.is_valid(name)
+    with pytest.raises(UsageError) as refused:
+        cleaning.check(name)
+    assert refused.value.exit_status == 2
+
+
+# ---- wording ----
+
+
+TEXT = 'Use "SQLite" in WAL mode for the session store, see a/b.md: \u00e9\U0001f980 wins'
+
+
+@pytest.mark.parametrize(
+    "laid_out",
+    [
+        TEXT,
+        TEXT.upper(),
+        TEXT.replace(" ", "\n> "),
+        TEXT.replace("WAL mode", "**WAL** `mode`"),
+        json.dumps(TEXT),
+        json.dumps(json.dumps(TEXT)),
+    ],
+)
+def test_words_are_found_however_they_are_laid_out(laid_out: str) -> None:
+    wording = Wording([TEXT])
+    assert wording.stands_in(f"before {laid_out} after")
+    left = wording.without(f"before {laid_out} after")
+    assert left.startswith("before ")
+    assert left.endswith(" after")
+    assert MARK in left
+    assert "session" not in left.lower()
+    assert not wording.stands_in(left)
+
+
+@given(tree=mapping, path=st.lists(st.sampled_from("abc"), max_size=3))
+@quick
+def test_a_tree_without_the_words_stays_as_it_is_and_one_with_them_is_free_of_them(
+    tree: dict[str, object], path: list[str]
+) -> None:
+    wording = Wording([TEXT])
+    assert wording.taken_out(tree) == tree
+    planted: object = [tree, {f"key {TEXT}": 1}, TEXT]
+    for key in path:
+        planted = {key: planted, "other": tree}
+    left = wording.taken_out(planted)
+    assert not wording.stands_in(json.dumps(left))
+    assert MARK in json.dumps(left)
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("sign", ["\\", "\u2026", "\\u00e9\\", "x\u2026\\"])
+def test_a_text_of_nothing_but_backslashes_and_cuts_is_looked_through_at_once(sign: str) -> None:
+
+    def looked_through() -> None:
+        wording = Wording([f"{TEXT} {number}" * 20 for number in range(20)])
+        assert not wording.stands_in(sign * 100_000)
+
+    within(2, looked_through)

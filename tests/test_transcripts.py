@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
 
 import gemini_records
 import rollouts as r
-from examples import examples
-from ralf.errors import Damaged, DamagedTranscript, UsageError
+from ralf.errors import DamagedTranscript, UsageError
 from ralf.transcripts.events import START, Event, Position
 from ralf.transcripts.lines import LINE_LIMIT
 from ralf.transcripts.reader import Transcript, open_transcript
@@ -172,45 +170,3 @@ def test_a_record_over_the_limit_is_nobodys_words_where_a_field_of_it_or_the_los
 ) -> None:
     _, events = read(tmp_path / "x", "".join(json.dumps(record) + "\n" for record in records))
     assert [event.text for event in events if event.kind == "user"] == []
-
-
-HOSTILE = st.one_of(
-    st.binary(max_size=300),
-    st.lists(
-        st.sampled_from(
-            [
-                CLAUDE.encode(),
-                b'{"type":"user","message":{"content":[{"type":"text","text":5},7,{"type":"tool_result"}]}}\n',
-                b'{"type":"assistant","message":{"content":[{"type":"tool_use","input":[1]}],"usage":{"input_tokens":"x"}}}\n',
-                b'{"type":"user","message":[],"toolUseResult":[],"sessionId":{}}\n',
-                b'{"type":["user"],"subtype":"compact_boundary"}\n{"type":"system","subtype":"compact_boundary"}\n',
-                b'{"type":"queue-operation","operation":3,"content":{"a":1}}\n{"type":"attachment","attachment":"queued_command"}\n',
-                b'{"role":"user","content":{"x":1}}\n{"role":7,"content":"x"}\n{"role":"assistant","tool_calls":[{"function":3}]}\n',
-                b'[{"role":"user","content":"x"},',
-                b'{"messages":[',
-                b'{"role":"tool","tool_call_ids":[[]],"content":null}',
-                b"]",
-                b"}",
-                b'"\\ud800\\',
-                b"\xff\xfe\n",
-                b"[" * 2000 + b"\n",
-                b"```\n\n> q\n## User\n",
-            ]
-        ),
-        max_size=8,
-    ).map(b"".join),
-)
-
-
-@pytest.mark.ci
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(400), deadline=None)
-@given(content=HOSTILE)
-def test_any_bytes_give_events_or_a_damaged_error(tmp_path: Path, content: bytes) -> None:
-    try:
-        transcript, events = read(tmp_path / "x", content)
-    except Damaged:
-        return
-    assert transcript.end.byte <= len(content)
-    for event in events:
-        event.text.encode()
-        assert event.start.byte <= event.end.byte <= transcript.end.byte

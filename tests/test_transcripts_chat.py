@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
 
 import ralf
-from examples import examples
 from ralf.errors import DamagedTranscript
 from ralf.transcripts.events import START, Event, Position
 from ralf.transcripts.reader import Transcript, open_transcript
@@ -121,40 +119,6 @@ def test_a_file_of_which_no_record_is_understood_is_refused_at_any_size(
         read(tmp_path / "x.json", content)
     with pytest.raises(DamagedTranscript):
         ralf.checkpoint("tides", tmp_path / "x.json", root=tmp_path)
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=8,
-)
-
-
-@pytest.mark.ci
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(200), deadline=None)
-@given(
-    messages=st.lists(
-        st.tuples(st.sampled_from(["user", "assistant", "tool"]), st.text(max_size=30), JSON), max_size=6
-    ),
-    indent=st.sampled_from([None, 1]),
-    ascii_only=st.booleans(),
-)
-def test_every_message_of_a_list_is_found_whatever_else_stands_in_it(
-    tmp_path: Path, messages: list[tuple[str, str, object]], indent: int | None, ascii_only: bool
-) -> None:
-    talk = [{"role": role, "extra": extra, "content": f"({text})"} for role, text, extra in messages]
-    text = json.dumps(
-        {"first": [extra for *_, extra in messages], "messages": talk}, indent=indent, ensure_ascii=ascii_only
-    )
-    path = tmp_path / "x"
-    path.write_bytes(text.encode("utf-8", "surrogatepass"))
-    if not talk:
-        return
-    transcript = open_transcript(path)
-    events = list(transcript.events())
-    assert len(events) == len(talk)
-    for number, event in enumerate(events, 1):
-        assert [later.text for later in transcript.events(event.end)] == [later.text for later in events[number:]]
 
 
 BLOCKS: list[dict[str, Any]] = [

@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-import ralf
 import rollouts as r
-import storekit
 from factskit import Extracted, extract
 from ralf.transcripts.events import Event, Position
 from ralf.transcripts.reader import Transcript, open_transcript
@@ -285,32 +283,3 @@ def test_a_command_that_the_person_ran_is_told_once_with_what_it_printed(tmp_pat
 )
 def test_what_the_client_records_of_a_turn_is_a_mark(tmp_path: Path, record: Record, mark: Any) -> None:
     assert marks(tmp_path, r.typed("go"), record) == [mark]
-
-
-def test_a_rollout_becomes_a_checkpoint_once_and_all_of_it_is_found(tmp_path: Path) -> None:
-    choice = "Decision: use SQLite instead of Postgres, because one file needs no server."
-    path = r.write(
-        tmp_path / f"rollout-2026-11-22T07-36-57-{r.SESSION}.jsonl",
-        r.meta(str(tmp_path)),
-        r.turn(str(tmp_path)),
-        r.injected("<environment_context>SECRET-OF-THE-CLIENT</environment_context>"),
-        r.typed("Move the tide table from CSV to SQLite, and keep the old columns."),
-        r.handed("HANDED-OVER-BY-A-HOOK"),
-        r.agent(choice),
-        [r.call("exec_command", {"cmd": "make migrate"}), r.ran("make: *** no rule to make target\n", 2)],
-        [r.custom("apply_patch", "*** Begin Patch\n*** Add File: tides.py\n+x\n*** End Patch", "call_2")],
-        [r.output("Exit code: 0\nOutput:\nSuccess.", "call_2", of="custom_tool_call_output")],
-        r.counted(60_000),
-    )
-    report = ralf.checkpoint("tides", path, root=tmp_path)
-    assert len(report.checkpoints) == 1 and report.checkpoints[0].session == r.SESSION
-    context = ralf.get_context("tides", root=tmp_path)
-    assert context.began_as == "Move the tide table from CSV to SQLite, and keep the old columns."
-    assert choice in context.history
-    assert [(fact.command, fact.exit) for fact in context.facts.commands] == [("make migrate", 2)]
-    assert [fact.path for fact in context.facts.paths] == ["tides.py"]
-    kept = b"".join(storekit.kept_bytes(tmp_path).values())
-    assert b"HANDED-OVER-BY-A-HOOK" not in kept and b"SECRET-OF-THE-CLIENT" not in kept
-    before = storekit.kept_bytes(tmp_path)
-    assert ralf.checkpoint("tides", path, root=tmp_path).checkpoints == ()
-    assert storekit.kept_bytes(tmp_path) == before

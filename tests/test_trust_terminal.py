@@ -69,12 +69,6 @@ def test_a_whole_store_of_an_earlier_version_is_shown_and_accepted(earlier: Path
     assert not Project(earlier).owner.has_opted_in
 
 
-def test_no_keeps_a_store_of_an_earlier_version_foreign(earlier: Path) -> None:
-    status, said = typed(earlier, answers="n\nn\nn\nn\n")
-    assert status == 0, said
-    assert decided(earlier) == []
-
-
 def test_a_project_that_was_moved_is_shown_whole_and_accepted(tmp_path: Path) -> None:
     before, after = tmp_path / "before", tmp_path / "after"
     before.mkdir()

@@ -12,7 +12,6 @@ import pytest
 
 import ralf
 from ralf.finding.search import search
-from ralf.maintenance import repair as repairs
 from ralf.maintenance.repair import repair
 from ralf.maintenance.verify import verify
 from ralf.project import Project
@@ -142,14 +141,6 @@ def test_a_file_that_cannot_be_read_is_moved_aside_and_written_anew(project: Pat
     assert (context_of(project) / "routes/tide.md.damaged").read_bytes() != content
 
 
-def test_a_file_with_conflict_markers_is_left_to_its_person(project: Path) -> None:
-    path = route_file(project, "tide")
-    path.write_bytes(b"<<<<<<< ours\n" + path.read_bytes() + b"=======\n>>>>>>> theirs\n")
-    before = path.read_bytes()
-    assert repair(root=project).after.damaged
-    assert path.read_bytes() == before
-
-
 def test_a_damaged_blob_is_moved_aside_and_why_says_that_it_is_gone(project: Path, cli: Cli) -> None:
     digest = json.loads(records(project)[0])["payload"]["evidence"]
     path = context_of(project) / "blobs" / digest[:2] / digest
@@ -200,18 +191,3 @@ def test_what_dead_writers_left_is_swept(project: Path, folder: str) -> None:
     assert found(project) == [(f"{folder}/{name}", False)]
     repair(root=project)
     assert not path.exists()
-
-
-def test_a_repair_that_is_broken_off_is_completed_by_the_next(
-    project: Path, journal: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shown = ralf.get_context("tide", root=project)
-    change_line(journal, 2, lambda line: b"x" * 100 + b"\n")
-    with monkeypatch.context() as patched:
-        patched.setattr(repairs._Repair, "_show", lambda *_, **__: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            repair(root=project)
-    repair(root=project)
-    ralf.record_decision("tide", "Go on", root=project)  # takes in what the file has
-    now = ralf.get_context("tide", root=project)
-    assert {section.title for section in now.body.sections} == {section.title for section in shown.body.sections}

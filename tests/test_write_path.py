@@ -13,7 +13,7 @@ import pytest
 import ralf
 from ralf.errors import Busy
 from ralf.storage import locks
-from storekit import AT_ONCE, HANGS, hidden, records_of, route_file
+from storekit import AT_ONCE, hidden, records_of, route_file
 
 pytestmark = pytest.mark.ci
 
@@ -43,6 +43,18 @@ def set_aside(path: Path, content: bytes) -> Path:
     aside.write_bytes(content)
     os.utime(aside, (1e9, 1e9)) if content else None  # nobody is saving it any more
     return aside
+
+
+def test_a_save_into_a_file_found_before_and_opened_after_its_displacement_is_merged(root: Path, path: Path) -> None:
+    """The kernel finds a file and opens it in two steps, between which a program may have to wait for its turn."""
+    text, found = noted(path), os.open(path, os.O_PATH)
+    ralf.record_decision(ROUTE, "Go on", root=root)
+    with open(f"/proc/self/fd/{found}", "w", encoding="utf-8") as file:
+        file.write(text)
+    os.close(found)
+    ralf.record_decision(ROUTE, "Go on again", root=root)
+    assert ralf.get_context(ROUTE, root=root).extra == {"by_hand": True}
+    assert "\nby_hand: true" in path.read_text(encoding="utf-8")
 
 
 # ---- what a dead writer leaves ----
@@ -75,18 +87,6 @@ def test_a_displaced_file_that_somebody_still_saves_into_is_left_until_they_are_
     aside.write_bytes(content)
     ralf.record_decision(ROUTE, "Go on again", root=root)
     assert ralf.get_context(ROUTE, root=root).extra == {"by_hand": True}
-
-
-def test_a_save_into_a_file_found_before_and_opened_after_its_displacement_is_merged(root: Path, path: Path) -> None:
-    """The kernel finds a file and opens it in two steps, between which a program may have to wait for its turn."""
-    text, found = noted(path), os.open(path, os.O_PATH)
-    ralf.record_decision(ROUTE, "Go on", root=root)
-    with open(f"/proc/self/fd/{found}", "w", encoding="utf-8") as file:
-        file.write(text)
-    os.close(found)
-    ralf.record_decision(ROUTE, "Go on again", root=root)
-    assert ralf.get_context(ROUTE, root=root).extra == {"by_hand": True}
-    assert "\nby_hand: true" in path.read_text(encoding="utf-8")
 
 
 # ---- an editor in the middle of a save ----
@@ -124,52 +124,6 @@ def test_who_cannot_have_a_lock_is_told_which_process_holds_it(tmp_path: Path) -
     lock = tmp_path / "locks" / "r.lock"
     with locks.locked(lock, "r"), pytest.raises(Busy, match=f"process {os.getpid()} "), locks.locked(lock, "r", 0.01):
         pass
-
-
-def test_a_lock_that_is_held_is_waited_for_no_longer_than_said(tmp_path: Path) -> None:
-    lock = tmp_path / "locks" / "r.lock"
-    with locks.locked(lock, "r"):
-        for timeout in (0.0, 0.05):
-            started = time.monotonic()
-            with pytest.raises(Busy), locks.locked(lock, "r", timeout):
-                pass
-            assert time.monotonic() - started < AT_ONCE
-
-
-def test_who_is_killed_or_gives_up_while_waiting_is_passed_over(tmp_path: Path) -> None:
-    lock, turns = tmp_path / "locks" / "r.lock", tmp_path / "turns"
-
-    def wait(number: int) -> int:
-        child = os.fork()
-        if not child:
-            signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has what runs behind it ignore that
-            try:
-                with locks.locked(lock, "r", HANGS), turns.open("a") as file:
-                    file.write(f"{number} ")
-            except KeyboardInterrupt:
-                turns.touch()
-                signal.pause()  # it has given up, and lives on
-            finally:
-                os._exit(0)
-        return child
-
-    children = []
-    try:
-        with locks.locked(lock, "r"):
-            for number in range(4):
-                children.append(wait(number))
-                until_waiting(lock, number + 1)
-            os.kill(children[1], signal.SIGKILL)
-            os.kill(children[2], signal.SIGINT)
-            while not turns.exists():
-                time.sleep(0.001)
-        for number in (0, 3):
-            os.waitpid(children[number], 0)
-        assert sorted(turns.read_text().split()) == ["0", "3"]
-    finally:
-        os.kill(children[2], signal.SIGKILL)
-        for number in (1, 2):
-            os.waitpid(children[number], 0)
 
 
 def test_a_process_forked_while_a_thread_writes_keeps_the_lock_from_nobody(tmp_path: Path) -> None:

@@ -18,14 +18,10 @@ from memory_store import MemoryStore
 
 from examples import examples
 from ralf import project as projects
-from ralf.agent import records, states, steplog
+from ralf.agent import states, steplog
 from ralf.agent.listing import cancel_run, list_runs, retry_run
-from ralf.agent.records import RUNS_FAMILY
 from ralf.agent.run import AgentRun
 from ralf.agent.signals import send_signal
-from ralf.agent.steplog import StepLog
-from ralf.document.index import NAME
-from ralf.document.state import caught_up
 from ralf.errors import Claimed, RunCancelled, StaleLease
 from ralf.storage.filestore import FileStore
 from ralf.storage.journal import Store, Token
@@ -222,116 +218,4 @@ def test_each_signal_is_heard_once_and_in_order_whatever_crashes_when(
     most = examples(20 if kind == "FileStore" else 100)
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
         Signals, settings=settings(max_examples=most, stateful_step_count=30, deadline=None)
-    )
-
-
-class Steps(RuleBasedStateMachine):
-    """A run to which anything happens: who keeps up with it through the index knows the same as who folds the journal,
-    also after the index was deleted or the stream rewritten; and what the iteration has done is found again.
-    """
-
-    folder = ""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.root, self.name = Path(self.folder), f"r{next(NUMBERS)}"
-        self.run = AgentRun(self.name, root=self.root)
-        self.answers: dict[str, int] = {}
-        self.state: bytes | None = None
-        self.stored: dict[str, bytes] = {}
-        self.run.heartbeat()
-        self.log = self.anew()
-        self.count = 0
-
-    @rule(key=st.sampled_from("abc"))
-    def call(self, key: str) -> None:
-        self.count += 1
-        answer = self.answers.setdefault(key, self.count)
-        assert self.run.once(key, lambda _: self.count) == answer
-
-    @rule(key=st.sampled_from("abc"))
-    def ask(self, key: str) -> None:
-        if key not in self.answers:
-            with pytest.raises(ZeroDivisionError):
-                self.run.once(key, lambda _: 1 / 0)
-
-    @rule()
-    def save(self) -> None:
-        self.count += 1
-        self.state = b"%d" % self.count
-        self.run.save(self.state)
-
-    @rule(key=st.sampled_from("xy"))
-    def store(self, key: str) -> None:
-        self.count += 1
-        self.stored[key] = b"%d" % self.count
-        self.run.external(key, self.stored[key])
-
-    @rule(release=st.booleans())
-    def go_on(self, release: bool) -> None:
-        self.run.continue_with(b"")
-        self.answers = {}
-        if release:
-            self.run.close()
-
-    @rule()
-    def fail(self) -> None:
-        self.run.fail("no")
-
-    @rule()
-    def cancel_and_retry(self) -> None:
-        cancel_run(self.name, root=self.root)
-        assert not self.run.is_open
-        retry_run(self.name, root=self.root)
-        self.run = AgentRun(self.name, root=self.root)
-
-    @rule()
-    def crash(self) -> None:
-        dropped(self.run)
-        self.run = AgentRun(self.name, root=self.root)
-
-    @rule()
-    def rewrite(self) -> None:
-        """As a forget does: every place is void afterwards."""
-        store = projects.find(self.root).store
-        stream = records.stream_of(self.name, "main")
-        store.replace(stream, lambda entry: entry.record.replace(b'"v":2', b'"v": 2'))
-        store.replace(stream, lambda entry: entry.record.replace(b'"v": 2', b'"v":2'))
-
-    @rule()
-    def lose_the_index(self) -> None:
-        place = projects.find(self.root).room_for(NAME)
-        if place is not None:
-            place.unlink(missing_ok=True)
-
-    def anew(self) -> StepLog:
-        return StepLog(projects.find(self.root), self.name, "main")
-
-    @rule()
-    def look(self) -> None:
-        assert self.run.load() == self.state
-        for key, blob in self.stored.items():
-            assert self.run.fetch(key) == blob
-        folded = caught_up(RUNS_FAMILY, self.log.project.store, self.log.stream, None)
-        anew = self.anew()
-        assert self.log.look() == anew.look() == records.step_of(folded.rows)
-        assert anew.rows(records.states_of) == records.states_of(folded.rows)
-
-    def teardown(self) -> None:
-        self.look()
-        dropped(self.run)
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize("kind", STORES)
-def test_who_keeps_up_through_the_index_knows_what_all_records_come_to(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(projects, "open_store", STORES[kind])
-    monkeypatch.setattr(Steps, "folder", str(tmp_path))
-    for name, value in (("ROOM", 3), ("LEAST", 6), ("_WEIGHT", 0)):  # so that old contents go again and again
-        monkeypatch.setattr(states, name, value)
-    most = examples(20 if kind == "FileStore" else 100)
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]
-        Steps, settings=settings(max_examples=most, stateful_step_count=30, deadline=None)
     )

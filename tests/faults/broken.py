@@ -18,7 +18,7 @@ from unittest.mock import patch
 from ralf.document import place as places
 from ralf.document.place import Place
 from ralf.errors import Busy
-from ralf.storage import durable, git_view, locks, shared_files
+from ralf.storage import durable, locks, shared_files
 
 
 @contextmanager
@@ -78,9 +78,6 @@ VARIANTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "lock by existence": partial(_patched, (locks, "locked", _locked_by_a_file)),
     "plain write": partial(_patched, (places, "put", _written_in_place)),
     "rename": partial(_patched, (places, "put", _renamed)),
-    "a store that git sees": partial(
-        _patched, (git_view, "IGNORE_ALL", "#\n"), (git_view.GitView, "check_untracked", lambda view, path: None)
-    ),
     "no second look": partial(_patched, (places, "displaced", lambda place: ())),
     "one file a clone": partial(_patched, (shared_files, "write", _one_file)),
 }

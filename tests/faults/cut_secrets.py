@@ -8,16 +8,15 @@ or does not. What is left is 12 characters in a row of a secret (the whole of on
 
 from __future__ import annotations
 
-import argparse
 import random
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import islice
 from unittest.mock import patch
 
-from tests.faults.figures import told
-from tests.faults.planted_secrets import KINDS, RUN, Plant, plants
+from tests.faults import rig
+from tests.faults.planted_secrets import RUN, Plant, plants
 
 from ralf.redact import borders
 from ralf.redact.redactor import Redactor
@@ -26,6 +25,7 @@ from ralf.transcripts.events import START, Event
 CUTS = 20
 """So many times each secret is cut."""
 
+_ENOUGH = 20  # of what is left
 _REDACTOR = Redactor(b"k" * 32)
 
 
@@ -88,20 +88,14 @@ BROKEN: dict[str, Callable[[], AbstractContextManager[object]]] = {
 """Redaction without one of its parts, by what it does not look at."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Cut, look, and tell."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--rounds", type=int, default=100_000, help="how many cuts")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--broken", choices=BROKEN, help="with redaction that does not look at this")
-    options = parser.parse_args(arguments)
-    with BROKEN[options.broken]() if options.broken else nullcontext():
-        left = [
-            f"{one.plant.kind}: {one.run!r} of {one.pieces} (checkpoint after {one.border}, known: {one.known})"[:1_000]
-            for one in islice(run(options.seed, options.rounds), 1 if options.broken else None)
-        ]
-    return told([(f"{options.rounds:,} cuts of secrets of {KINDS} kinds: left", len(left), "0")], left)
+def harness(size: rig.Rounds, seed: int, _: Sequence[str] = ()) -> rig.Found:
+    """Cut so many times, and tell what is left; the first of it is enough."""
+    found = rig.Found(rounds=size.rounds)
+    for one in islice(run(seed, size.rounds), _ENOUGH):
+        how = f"{one.pieces} (checkpoint after {one.border}, known: {one.known})"
+        found.note("left", f"{one.plant.kind}: {one.run!r} of {how}"[:1_000])
+    return found
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(rig.command("cut_secrets", rig.Rounds(100_000), harness, broken=BROKEN))

@@ -133,11 +133,6 @@ def grown(
     return None
 
 
-def worst_pump(expression: Expression) -> str:
-    """The pump on which an expression takes longest."""
-    return _screened(expression, _SCREEN, _LIMIT)[0][2]
-
-
 def _screened(expression: Expression, screen: int, limit: float) -> list[tuple[float, str, str]]:
     """The pumps of an expression with their beginnings and seconds on a short text, worst first."""
     size = min(BOUNDED.get(expression.where, (screen, ""))[0], screen)

@@ -55,11 +55,7 @@ from ralf.talk.names import Quotes, Shown, texts_of
 from ralf.text import cleaning, tokens
 from ralf.transcripts.reader import open_transcript
 from ralf_cli.main import run as run_command
-from ralf_integrations.blackbox5 import context_budget, session_tracker
 from ralf_integrations.hooks import checkpoints, entry, instant
-from ralf_migrations import importing
-from ralf_migrations.importing import Tree, import_all
-from ralf_migrations.reading import Unreadable
 
 MOST_CPU = 1.0  # seconds of a case
 MOST_WAIT = 10.0
@@ -354,68 +350,6 @@ def forked(cwd: Path, args: Sequence[str]) -> tuple[int, bytes]:
         return os.waitstatus_to_exitcode(ended), said.read()
 
 
-PLACES = {
-    "runs/executor/run-0018/THOUGHTS.md": "run-folders",
-    "runs/executor/run-0018/RESULTS.md": "run-folders",
-    "runs/executor/run-0018/metadata.yaml": "run-folders",
-    "runs/executor/run-0019/DECISIONS.md": "decisions-md",
-    ".autonomous/memory/decisions/decision_registry.yaml": "decision-registry",
-    ".autonomous/agents/gauge/timeline-memory.md": "timeline-memory",
-    ".autonomous/RALF-CONTEXT.md": "ralf-context",
-}
-"""Where a document of another tool is put, and the source that finds it there."""
-
-
-def document(world: World, rng: random.Random, data: bytes) -> None:
-    """A document that another tool keeps is taken over or refused, every field accounted for, and stays as it is."""
-    place = rng.choice(list(PLACES))
-    base = world.root / "work"
-    path = base / place
-    path.parent.mkdir(parents=True)
-    path.write_bytes(data)
-    try:
-        if rng.random() < 0.05:
-            import_all(world.project, PLACES[place], (base,))
-            kept = _sizes(world.store / "journal")
-            import_all(world.project, PLACES[place], (base,))
-            assert _sizes(world.store / "journal") == kept, "a second migration wrote something"
-        for found in Tree(world.project, base).find(PLACES[place], named=True):
-            reading = importing.read(world.project, PLACES[place], found)
-            for event in (event for part in reading.parts for event in part.transcript.events()):
-                json.dumps([event.text, dict(event.input)], default=str).encode()
-            assert all(reading.left)
-        assert path.read_bytes() == data
-    except Unreadable as error:
-        raise RalfError(place, str(error)) from None
-    finally:
-        shutil.rmtree(base)
-
-
-def _sizes(folder: Path) -> dict[str, int]:
-    return {os.fspath(path): path.stat().st_size for path in folder.rglob("*.jsonl")}
-
-
-def state_file(world: World, rng: random.Random, data: bytes) -> None:
-    """A budget or a run's tracking of any shape is read, added to without losing a key, or refused and put aside."""
-    run_ = world.root / "runs" / "run-1"
-    run_.mkdir(parents=True)
-    path = run_ / rng.choice((context_budget.NAME, session_tracker.TRACKING))
-    path.write_bytes(data)
-    before = _mapping(data)
-    try:
-        if path.name == context_budget.NAME:
-            reading = {"current_tokens": 7, "max_tokens": 9, "percentage": 77.78, "timestamp": "2026-03-01T08:00:00Z"}
-            aside = context_budget.write_state(path, {"max_tokens": 9, "thresholds": {}}, reading)
-            assert context_budget.read_state(path).tokens == 7
-            assert not aside or (run_ / aside).read_bytes() == data
-            assert aside or before is not None or not data.strip()
-        else:
-            session_tracker.record_checkpoint(run_, "cp-001", route="x")
-        assert before is None or before.keys() <= json.loads(path.read_bytes()).keys()
-    finally:
-        shutil.rmtree(run_.parent)
-
-
 @dataclass(frozen=True)
 class Kind:
     """A kind of case, how often it comes, the valid bytes that it is made of, and whether it changes the store."""
@@ -438,8 +372,6 @@ KINDS: dict[str, Kind] = {
     "answer": Kind(answer, 7, samples.answers),
     "hook": Kind(hook, 3, samples.payloads),
     "command": Kind(command, 0.2, samples.anything, changes=True),
-    "document": Kind(document, 1.5, samples.documents, changes=True),
-    "state file": Kind(state_file, 1, samples.state_files),
 }
 
 

@@ -1,47 +1,25 @@
 """Transcripts whose places each hold a pump: a checkpoint takes at most a few times what kind text of the size takes.
 
-    python -m tests.faults.hostile                   every place, pumps of every expression, 1 MB: the long run
-
-Each case runs in a fork of this process, which may take a minute of processor time. Each place of an event (a message,
-a tool's output, a to-do, a path, a command …) is filled with each of the common pumps, and all places at once with the
-worst pump of each expression of the package (`expressions`).
-
-slow     more than five times the processor time of kind text in the same place
-memory   more than 200 MB at the peak, of which 105 MB are ralf, the tokenizer and the expressions
-error    any
+Each place of an event (a message, a tool's output, a to-do, a path, a command …) is filled with each of the common
+pumps; `tests/test_linear.py` does so.
 """
 
 from __future__ import annotations
 
-import gc
 import json
-import os
-import resource
-import shutil
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from tests.faults import rig
-from tests.faults.expressions import expressions, worst_pump
+from tests.clocks import in_line
 from tests.storekit import MEMORY
 
 import ralf
-from ralf.redact.redactor import Redactor
-from ralf.text import tokens
 
 MOST_RATIO = 5.0
-MOST_MEMORY = 95 << 20
-"""Bytes at the peak of a checkpoint, beside what the process had before: 200 MB for all."""
-LONGEST = 60  # seconds of processor time of a case
 _NOISE = 0.25  # seconds by which two runs of one case may differ
-_AGAIN = 3  # times that a slow case is measured again: a shared machine adds time, it never takes any away
-
 KIND = (
     "The server reads its configuration at start. We then run `pytest -q tests/test_api.py` and look at"
     " src/api/routes.py. It failed with an error in the middleware, so I changed it.\n\n- [ ] check the tokens\n"
@@ -162,113 +140,27 @@ def filled(pump: str, size: int) -> str:
     return (pump * (size // len(pump) + 1))[:size]
 
 
-class Cost(NamedTuple):
-    """What a checkpoint took: seconds of processor time, bytes at the peak beside what the process had before, and what
-    went wrong, "" for nothing.
-    """
-
-    seconds: float
-    peak: int
-    error: str
-
-
-def cost(text: str, *, redacted: bool = True) -> Cost:
-    """What a checkpoint of a transcript takes, in a fork of this process; `redacted`: with redaction, as it is."""
-    pipe = rig.Pipe()
-
-    def measure() -> None:
-        resource.setrlimit(resource.RLIMIT_CPU, (LONGEST, LONGEST + 1))
-        pipe.acknowledge(json.dumps(_checkpoint(text, redacted=redacted)))
-
-    child = rig.forked(measure)
-    told = pipe.text()
-    os.waitpid(child, 0)
-    return Cost(*json.loads(told)) if told else Cost(LONGEST, 0, "did not end")
+def seconds(text: str) -> float:
+    """Seconds of processor time of a checkpoint of a transcript."""
+    with tempfile.TemporaryDirectory(prefix="ralf-hostile-", dir=MEMORY) as folder:
+        path = Path(folder, "session.jsonl")
+        path.write_text(text, encoding="utf-8", errors="surrogatepass")
+        begin = time.process_time()
+        ralf.checkpoint("hostile", path, root=folder)
+        return time.process_time() - begin
 
 
-def _checkpoint(text: str, *, redacted: bool) -> tuple[float, int, str]:
-    tokens._build = _tokenizer
-    if not redacted:
-        _leave_out_redaction()
-    folder = Path(tempfile.mkdtemp(prefix="ralf-hostile-", dir=MEMORY))
-    try:
-        (folder / "session.jsonl").write_text(text, encoding="utf-8", errors="surrogatepass")
-        begin, before, error = time.process_time(), _peak(), ""
-        try:
-            ralf.checkpoint("hostile", folder / "session.jsonl", root=folder)
-        except Exception as caught:
-            error = f"{type(caught).__name__}: {caught}"[:200]
-        return time.process_time() - begin, _peak() - before, error
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+def check(place: str, pumps: Iterable[str], size: int) -> None:
+    """Fails where a checkpoint of a transcript whose one place holds a pump takes longer than one with kind text."""
 
+    def taken(pump: str) -> Callable[[], float]:
+        return lambda: seconds(transcript(place, filled(pump, size)))
 
-@cache
-def _tokenizer(build: Callable[[], Any] = tokens._build) -> Any:
-    """What tiktoken makes of the ranks, once for all cases: it takes longer than most of them."""
-    return build()
-
-
-def _peak() -> int:
-    """Bytes that this process has had at the most."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << (0 if sys.platform == "darwin" else 10)
-
-
-def _leave_out_redaction() -> None:
-    Redactor.text = lambda self, text: text  # type: ignore[method-assign]
-    Redactor.tree = lambda self, value: value  # type: ignore[method-assign]
-    Redactor.events = lambda self, events, **_: (list(events), {})  # type: ignore[assignment,method-assign]
-
-
-def faults(place: str, pumps: Iterable[str], size: int, *, redacted: bool = True) -> list[str]:
-    """What is wrong with checkpoints of transcripts whose one place holds each of the pumps."""
     everything()  # what is compiled or loaded once is not to count
-    _tokenizer()
-    kind = min(cost(transcript(place, filled(KIND, size)), redacted=redacted).seconds for _ in range(2))
-    found = []
     for pump in pumps:
-        text = transcript(place, filled(pump, size))
-        made = cost(text, redacted=redacted)
-        for _ in range(_AGAIN):
-            if made.seconds <= MOST_RATIO * kind + _NOISE or made.seconds >= LONGEST:
-                break
-            made = min(made, cost(text, redacted=redacted), key=lambda one: one.seconds)
-        told = f"{place}: {pump!r}, {size:,} characters: {made.seconds:.2f} s for {kind:.2f} s, {made.peak >> 20} MB"
-        if made.error:
-            found.append(f"error: {told}: {made.error}")
-        elif made.seconds > MOST_RATIO * kind + _NOISE:
-            found.append(f"slow: {told}")
-        elif made.peak > MOST_MEMORY:
-            found.append(f"memory: {told}")
-    return found
+        in_line(taken(KIND), taken(pump), MOST_RATIO, _NOISE)
 
 
 def everything() -> None:
     """Make a checkpoint of a session that holds some of everything."""
-    made = _checkpoint(transcript(EVERYWHERE, filled(KIND, 20_000)), redacted=True)
-    assert not made[2], made
-    gc.collect()
-    gc.freeze()  # a collection of garbage in a fork would copy the pages of all that was there before
-
-
-@dataclass(frozen=True)
-class Size:
-    """Characters of a pump."""
-
-    size: int = 1_000_000
-
-
-def run(size: Size, _: int, only: Sequence[str]) -> rig.Found:
-    """All pumps in each of these places; in all places at once the worst pump of each expression as well."""
-    found = rig.Found()
-    for place in only:
-        more = map(worst_pump, expressions()) if place == EVERYWHERE else ()
-        pumps = sorted({*PUMPS, *more})
-        found.rounds += len(pumps)
-        for fault in faults(place, pumps, size.size):
-            found.note(f"{fault.partition(':')[0]} {place}", fault)
-    return found
-
-
-if __name__ == "__main__":
-    sys.exit(rig.command("hostile", Size(), run, kinds=(*PLACES, EVERYWHERE)))
+    seconds(transcript(EVERYWHERE, filled(KIND, 20_000)))

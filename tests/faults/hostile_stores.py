@@ -1,6 +1,5 @@
-"""Hostile stores: clones, archives, templates, pulls, parent folders, worktrees and shared machines that bring a store
-of somebody else's, through every hook, command and MCP tool. `tests.faults.judged` has the contract; each scenario says
-in one sentence what the attacker does.
+"""Hostile stores: clones, archives, pulls and worktrees that bring a store of somebody else's, through every hook,
+command and MCP tool. `tests.faults.judged` has the contract; each scenario says in one sentence what the attacker does.
 
     python -m tests.faults.hostile_stores [--only NAME] [--jobs N]
 """
@@ -21,13 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.faults import planted, rig
-from tests.faults.judged import OUTSIDE, hands_over, stages_nothing_of_theirs
+from tests.faults.judged import OUTSIDE, hands_over
 from tests.faults.planted import EVIL, ROUTE, commit_all, context_of, git, put_journal, put_route, route_file, write
-from tests.faults.staged import SCENARIOS, Rig, Stage, run as typed, scenario
+from tests.faults.staged import SCENARIOS, Rig, Stage, scenario
 from tests.faults.victim import OWN, hook_commands
-
-STRANGER = 65534
-"""Another user of the machine."""
 
 REQUEST = f"carry-the-{OWN}table-release"
 """How the route is named that the victim's own request makes."""
@@ -294,72 +290,6 @@ def clone_with_settings_that_are_broken(stage: Stage) -> None:
 
 
 @scenario
-def clone_whose_gitignore_shows_everything(stage: Stage) -> None:
-    """A repository's .gitignore files make git see the whole store, so that the next commit publishes it."""
-    put_route(stage.evil)
-    for folder in ("", "routes", "journal", "cache", "blobs"):
-        write(context_of(stage.evil) / folder / ".gitignore", "!*\n!**\n!*/\n")
-    victim, project = stage.victim, stage.cloned()
-    victim.lives()
-    refused = victim.opts_in()
-    wanted = f"git -C {project} rm -q --cached .autonomous/context/.gitignore"
-    if not refused.status or wanted not in refused.err:
-        victim.faults.append(f"what is committed is not named with what to type: {refused.err}")
-    victim.lives()
-    stages_nothing_of_theirs(victim)
-    victim.git("rm", "-q", "--cached", ".autonomous/context/.gitignore")
-    stage.visited()
-
-
-@scenario
-def clone_whose_store_is_a_link_out(stage: Stage) -> None:
-    """A repository's .autonomous leads to a folder of the victim's, where there is a note outside."""
-    outside = stage.victim.secret.parent
-    (outside / "context/routes").mkdir(parents=True)
-    os.link(stage.victim.secret, outside / "context/routes/default.md")
-    (stage.evil / ".autonomous").symlink_to(outside)
-    stage.cloned()
-    stage.tried(ROUTE, works=True)
-    if sorted(path.name for path in outside.rglob("*")) != ["context", "default.md", "routes", "secret.md"]:
-        stage.victim.faults.append("something was written outside, through .autonomous")
-
-
-_FILES = (
-    *("config.yaml", "config.local.yaml", ".gitignore", "routes/default.md", "journal/routes/default.jsonl"),
-    *(f"routes/{REQUEST}-over.md", "index.db", "cache/index.db", "cache/hooks.log", "journal/inbox/x.jsonl"),
-    *("locks/blobs.lock", "locks/routes/default.lock", "routes/secret.md", "prev/routes/default"),
-)
-
-
-@scenario
-def clone_whose_files_are_links_out(stage: Stage) -> None:
-    """A repository's route files, journals, caches, settings and .gitignore are links to a file outside."""
-    for name in _FILES:
-        path = context_of(stage.evil) / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.symlink_to(stage.victim.secret)
-    stage.cloned()
-    stage.tried(ROUTE, "secret", works=True)
-
-
-@scenario
-def archive_with_hard_links_to_a_file_outside(stage: Stage) -> None:
-    """An archive is unpacked so that files of the store are second names of a file outside."""
-    victim, context = stage.victim, context_of(stage.victim.project)
-    for name in (*_FILES, "routes/own.md", "journal/routes/own.jsonl"):
-        (context / name).parent.mkdir(parents=True, exist_ok=True)
-        os.link(victim.secret, context / name)
-    victim.lives(ROUTE)
-    victim.opts_in()
-    victim.lives(ROUTE)
-    victim.works()
-    victim.ralf("decide", "own", f"Keep the {OWN}rule")
-    victim.reads(ROUTE, "own")
-    victim.faults += ["a file outside was written"] * (OWN.encode() in victim.secret.read_bytes())
-    os.utime(victim.secret, (1_000_000, 1_000_000))  # this look was ours
-
-
-@scenario
 def clone_with_notes_of_what_was_installed(stage: Stage) -> None:
     """A repository ships notes of insertions into files outside, so that --uninstall changes those."""
     context = context_of(stage.evil)
@@ -511,94 +441,6 @@ def linked_worktree_whose_main_one_is_hostile(stage: Stage) -> None:
     linked = stage.victim.folder / "linked"
     git(subject, "worktree", "add", "-q", str(linked))
     stage.visited(ROUTE, "TASK-001", cwd=linked)
-
-
-@scenario
-def archive_that_says_it_is_a_worktree_of_the_victims(stage: Stage) -> None:
-    """An archive's .git file names the repository of a project of the victim's, so that it passes as its worktree."""
-    stage.shared()
-    victim, fake = stage.victim, stage.victim.folder / "fake"
-    shutil.copytree(stage.rig.made / ".autonomous", fake / ".autonomous")
-    write(fake / ".git", f"gitdir: {victim.project}/.git\n")
-    victim.looks_in("own", ROUTE, cwd=fake)
-    told = [each.by for each in victim.told if each.kind == "hook" and f"{OWN}gauge" in each.text]
-    write(fake / ".git", f"gitdir: {victim.project}/.git/worktrees/fake\n")
-    victim.looks_in("own", ROUTE, cwd=fake)
-    victim.reads(ROUTE, cwd=fake)
-    if told:
-        victim.faults.append(f"{told[0]}: the victim's own words are handed over in the attacker's folder")
-
-
-# ---- parents and other users ----
-
-
-def given_to(folder: Path, uid: int) -> None:
-    """Make a folder and all that it holds another user's; a scenario that cannot do that says so."""
-    typed("chown", "-R", "-h", f"{uid}:{uid}", str(folder))
-
-
-def _below(stage: Stage) -> None:
-    """The victim works in a project of their own, below a folder in which the attacker has put a store."""
-    victim, project = stage.victim, stage.victim.project / "work/mine"
-    project.mkdir(parents=True)
-    git(project, "init", "-q")
-    victim.looks_in(ROUTE, "TASK-001", cwd=project)
-    victim.reads(ROUTE, "TASK-001", cwd=project)
-    victim.opts_in("--root", str(project), cwd=project)
-    stage.lived(ROUTE, cwd=project, served=False)
-
-
-def _used(stage: Stage) -> None:
-    """The victim goes into the project, opts in and works."""
-    victim = stage.victim
-    victim.looks_in(ROUTE, "TASK-001")
-    victim.opts_in()
-    victim.lives(ROUTE)
-    victim.works()
-    victim.reads(ROUTE, "TASK-001")
-
-
-@scenario
-def parent_folder_of_another_user(stage: Stage) -> None:
-    """In a shared folder such as /tmp another user has put a store above everybody's projects."""
-    put_route(stage.victim.project)
-    stage.victim.project.chmod(0o1777)
-    given_to(stage.victim.project / ".autonomous", STRANGER)
-    _below(stage)
-
-
-@scenario
-def store_of_another_user_that_is_named_safe(stage: Stage) -> None:
-    """Root in a container on a bind mount names the folder as safe: the store is theirs to use, not to believe."""
-    put_route(stage.victim.project)
-    put_journal(stage.victim.project, "TASK-001")
-    given_to(stage.victim.project, STRANGER)
-    stage.victim.variables["RALF_SAFE_DIRECTORIES"] = str(stage.victim.project)
-    stage.visited(ROUTE, "TASK-001", served=False)
-
-
-@scenario
-def store_of_root_for_a_user(stage: Stage) -> None:
-    """The victim is an ordinary user, and the project with its store is root's, and writable for everybody."""
-    put_route(stage.victim.project)
-    typed("chmod", "-R", "a+rwX", str(stage.victim.project))
-    given_to(stage.victim.home, STRANGER)
-    for folder in (stage.victim.folder, *stage.victim.folder.parents):
-        if not folder.stat().st_mode & 0o001:  # one of ours: the machine's own let everybody in
-            folder.chmod(0o755)
-    stage.victim.uid = STRANGER
-    _used(stage)
-
-
-@scenario
-def files_of_another_user_in_an_own_store(stage: Stage) -> None:
-    """Another user drops a route file and a journal into the victim's store, whose folders an old umask left open."""
-    stage.victim.project.mkdir()
-    stage.victim.opts_in()
-    for name in ("TASK-001", ROUTE):
-        given_to(put_route(stage.victim.project, name), STRANGER)
-    given_to(put_journal(stage.victim.project, "TASK-002"), STRANGER)
-    stage.lived(ROUTE, "TASK-001", "TASK-002", served=False)
 
 
 # ---- the environment ----

@@ -10,30 +10,32 @@ not, escaped or not, for any 12 characters in a row of a secret (the whole of on
 
 from __future__ import annotations
 
-import argparse
 import base64
 import json
 import random
 import string
 import sys
-import tempfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tests import storekit
-from tests.faults.figures import told
+from tests.faults import rig
 
 import ralf
+from kit.claude_log import ClaudeLog
 
 RUN = 12
 """So many characters of a secret in a row are a find."""
 
 BATCH = 250
 """Secrets in one session."""
+
+MOST_CHANGED = 0.005
+"""The share of harmless lines that redaction may change."""
 
 _ALNUM = string.ascii_letters + string.digits
 _URL_SAFE = _ALNUM + "_-"
@@ -316,32 +318,35 @@ FORMS = (
 )
 
 
-class Session:
-    """A session's log in the making, in Claude Code's format."""
+class Session(ClaudeLog):
+    """A session's log in the making."""
 
     def __init__(self, dice: random.Random) -> None:
+        super().__init__(Path(), "planted", Path("/srv/tide"))
         self._dice = dice
         self.lines: list[str] = []
         self.borders: list[int] = []
         """After how many lines a secret is under way."""
 
+    def add(self, *records: Mapping[str, Any]) -> None:
+        """Append records to the lines, some as ASCII."""
+        self.lines += [json.dumps(record, ensure_ascii=self._dice.random() < 0.5) for record in records]
+
     def plant(self, plant: Plant, form: str) -> None:
         """Let the secret stand in the session in this form."""
         text = plant.text
         if form == "message":
-            self._add("user", f"Please look at this, I got it from the console today:\n{text}\nthen go on.")
+            self.says(f"Please look at this, I got it from the console today:\n{text}\nthen go on.")
         elif form == "answer":
-            self._add(
-                "assistant", [{"type": "text", "text": f"I found this in the settings:\n\n{text}\n\nIt is used."}]
-            )
+            self.answers(f"I found this in the settings:\n\n{text}\n\nIt is used.")
         elif form == "command":
-            self._call({"command": text}, "ok")
+            self.runs(text, "ok")
         elif form == "written":
-            self._call({"file_path": "/srv/tide/notes.txt", "content": f"# notes\n{text}\n"}, "written", tool="Write")
+            self.calls("Write", {"file_path": "/srv/tide/notes.txt", "content": f"# notes\n{text}\n"}, "written")
         elif form in ("cut", "cut in three"):
             self._cut(text, 2 if form == "cut" else 3)
         else:
-            self._call({"command": "cat settings"}, self._shown(text, form))
+            self.runs("cat settings", self._shown(text, form))
 
     def _shown(self, text: str, form: str) -> str:
         lines = text.split("\n")
@@ -363,26 +368,7 @@ class Session:
         for number, (start, end) in enumerate(zip([0, *places], [*places, len(whole)], strict=True)):
             if number:
                 self.borders.append(len(self.lines))
-            self._call({"command": "deploy" if not number else "", "shell": 3}, whole[start:end])
-
-    def _call(self, given: dict[str, Any], shown: str, tool: str = "Bash") -> None:
-        call = f"call_{len(self.lines)}"
-        self._add("assistant", [{"type": "tool_use", "id": call, "name": tool, "input": given}])
-        self._add("user", [{"type": "tool_result", "tool_use_id": call, "content": shown}])
-
-    def _add(self, kind: str, content: object) -> None:
-        number = len(self.lines)
-        minutes, seconds = divmod(number, 60)
-        record = {
-            "type": kind,
-            "sessionId": "planted",
-            "uuid": f"u-{number}",
-            "cwd": "/srv/tide",
-            "isSidechain": False,
-            "timestamp": f"2026-03-01T{(8 + minutes // 60) % 24:02d}:{minutes % 60:02d}:{seconds:02d}.000Z",
-            "message": {"role": kind, "content": content},
-        }
-        self.lines.append(json.dumps(record, ensure_ascii=self._dice.random() < 0.5))
+            self.calls("Bash", {"command": "deploy" if not number else "", "shell": 3}, whole[start:end])
 
 
 # ---- one batch ----
@@ -526,31 +512,21 @@ def false_hits(seed: int, many: int) -> list[str]:
     return [line for line in harmless(dice, many) if redactor.text(line) != line]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Plant, look, and tell."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--rounds", type=int, default=2_000, help="how many secrets")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--no-model", action="store_true", help="without asking a model")
-    options = parser.parse_args(arguments)
-    all_found: list[Found] = []
-    for number in range(-(-options.rounds // BATCH)):
-        with tempfile.TemporaryDirectory() as name:
-            found = batch(options.seed * 1_000_003 + number, folder=Path(name, "project"), model=not options.no_model)
-        all_found += found
-    many = max(20_000, options.rounds)
-    wrong = false_hits(options.seed, many)
-    left_over = [
-        f"{one.plant.kind} ({one.plant.form}) in {one.where}: {one.run!r} of {one.plant.text[:100]!r}"
-        for one in all_found
-    ]
-    figures = [
-        (f"{options.rounds:,} secrets of {KINDS} kinds: found in the store or in a prompt", len(all_found), "0"),
-        (f"{many:,} harmless lines: changed", f"{len(wrong)} ({len(wrong) / many:.3%})", "≤ 0.5 %"),
-    ]
-    told(figures, [*left_over, *(f"no secret: {line!r}" for line in wrong[:20])])
-    return 1 if all_found or len(wrong) > many * 0.005 else 0
+def run(size: rig.Rounds, seed: int, _: Sequence[str] = ()) -> rig.Found:
+    """Plant so many secrets, and look for them; and look at more harmless lines than secrets."""
+    found = rig.Found(rounds=size.rounds)
+    for number in range(size.first, size.first + -(-size.rounds // BATCH)):
+        with rig.store() as folder:
+            for one in batch(seed * 1_000_003 + number, folder=folder / "project"):
+                plant = one.plant
+                found.note("left", f"{plant.kind} ({plant.form}) in {one.where}: {one.run!r} of {plant.text[:100]!r}")
+    many = max(20_000, size.rounds)
+    wrong = false_hits(seed, many)
+    if len(wrong) > many * MOST_CHANGED:
+        found.note("changed", repr(wrong[:20]), len(wrong))
+    found.figures[f"of {many:,} harmless lines changed"] = f"{len(wrong)} ({len(wrong) / many:.3%})"
+    return found
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(rig.command("planted_secrets", rig.Rounds(2_000), run))

@@ -243,27 +243,6 @@ class Pipe:
             return file.read().decode()
 
 
-class Notes:
-    """Notes of what happened, in one file, whose lines have the order in which it did, whoever is killed meanwhile."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __call__(self, what: str, **fields: object) -> None:
-        """Note something; the line is whole, or is not there."""
-        line = json.dumps({"what": what, "pid": os.getpid(), "at": time.time(), **fields})
-        descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        os.write(descriptor, f"{line}\n".encode())
-        os.close(descriptor)
-
-    def read(self, *whats: str) -> list[dict[str, Any]]:
-        """What was noted."""
-        if not self.path.exists():
-            return []
-        found = [json.loads(line) for line in self.path.read_text().splitlines()]
-        return [line for line in found if not whats or line["what"] in whats]
-
-
 def until(condition: Callable[[], object], patience: float = 60.0) -> None:
     """Wait for something; AssertionError where it does not come."""
     deadline = time.monotonic() + patience
@@ -285,23 +264,6 @@ DEADLY = frozenset(
 def killed_at(number: int, work: Callable[[], object]) -> bool:
     """Do work in a process of its own that is killed at its n-th call of `DEADLY`; whether it was."""
     return _was_killed(forked(lambda: _work_until(number, work)))
-
-
-def killed_after(seconds: float, work: Callable[[], object]) -> bool:
-    """The same, killed after a time."""
-    child = forked(lambda: _ignored(work()))
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        ended, status = os.waitpid(child, os.WNOHANG)
-        if ended:
-            return os.WIFSIGNALED(status)
-        time.sleep(0.001)
-    os.kill(child, signal.SIGKILL)
-    return _was_killed(child)
-
-
-def _ignored(_: object) -> None:
-    """What a worker returns is nobody's."""
 
 
 def _was_killed(child: int) -> bool:

@@ -56,8 +56,6 @@ def started(name: str, *arguments: object, home: Path) -> subprocess.CompletedPr
     return subprocess.run(command, cwd=SOURCE, env=known, capture_output=True, text=True, timeout=HANGS, check=False)
 
 
-_CUT = ".*: .* of .*checkpoint after .*"
-
 VARIANTS = (
     # ---- the write path ----
     Variant("calls", "lock by existence", "blocked", "--only 'a decision' --part 50", 12),
@@ -68,11 +66,9 @@ VARIANTS = (
     Variant("editors", "plain write", "lost", "--rounds 60 --only 'by rename'"),
     Variant("editors", "rename", "lost", "--rounds 40 --only 'by rename'"),
     Variant("editors", "no second look", "lost", "--rounds 40 --only 'in pieces'"),
-    Variant("gits", "a store that git sees", "lost", "--rounds 10 --only hidden"),
     Variant("power", "anything", "lost", "--states 40", 16),
     # ---- what is recorded, merged, forgotten and read ----
     *(Variant("forget", part, "left", "--rounds 60") for part in ("blobs", "caches", "files", "records")),
-    Variant("damage", "a repair that removes", "bytes are gone", "--rounds 12"),
     Variant("fuzz", "front matter", "crash", "--rounds 3000 --only 'front matter'"),
     Variant("fuzz", "name", "escape", "--rounds 300 --only name"),
     Variant("fuzz", "transcript", "hang", "--rounds 60 --only transcript"),
@@ -87,19 +83,11 @@ VARIANTS = (
         30,
     ),
     *(
-        Variant("cut_secrets", name, _CUT, "--rounds 8000")
+        Variant("cut_secrets", name, "left", "--rounds 8000")
         for name in ("each piece by itself", "what may follow an end", "what goes on from an end")
     ),
-    # ---- loops, tasks and runs ----
-    Variant("loop", "nothing taken in", "lost", "--iterations 18", 15),
-    Variant("loop", "nothing handed over", "untold", "--iterations 6"),
-    Variant("claims", "no compare and swap", "doubled|nobody|unfenced", "--rounds 12"),
-    Variant("runs", "no phases", "repeated", "--step 25", 8),
     # ---- NATS ----
     Variant("nats", "no compare and swap", "lost|doubled|moved|damaged", "--kills 2", 20),
-    Variant("nats_machines", "a lease for everybody", "false take-over", "--only take-overs --runs 2", 15),
-    Variant("engine_secrets", "not encrypted", "a secret is at rest on a server", "--only 'at rest' --secrets 88", 20),
-    Variant("engine_secrets", "readable names", "a secret is at rest on a server", "--only 'at rest' --secrets 88", 20),
 )
 
 

@@ -46,7 +46,6 @@ class Victim:
     told: list[Told] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     variables: dict[str, str] = field(default_factory=dict)
-    uid: int | None = None
     sessions: int = 0
     shares: bool = False
 
@@ -81,7 +80,7 @@ class Victim:
     def ralf(self, *arguments: object, cwd: Path | None = None, **variables: str) -> Ran:
         """Run a command in the project."""
         words = [str(each) for each in arguments]
-        ran = run(*words, cwd=cwd or self.project, env=self.environment | variables, uid=self.uid)
+        ran = run(*words, cwd=cwd or self.project, env=self.environment | variables)
         name = " ".join(words)
         out: Kind = "json" if "--json" in words else "text"
         self.told += [Told(out, name, ran.out), Told("error", name, ran.err)]
@@ -124,7 +123,7 @@ class Victim:
         ]
         place = cwd or self.project
         env = self.environment | {"CLAUDE_PROJECT_DIR": str(place)}
-        answers = converse(wanted, cwd=place, env=env, uid=self.uid)
+        answers = converse(wanted, cwd=place, env=env)
         for (method, parameters), answer in zip(wanted, answers, strict=False):
             self.told.append(Told("mcp", f"mcp {method} {json.dumps(parameters)}", json.dumps(answer)))
         return answers
@@ -143,8 +142,6 @@ class Victim:
         log = folder / (f"rollout-2026-03-01T08-00-00-{name}.jsonl" if codex else f"{name}.jsonl")
         text = planted.records_of_a_session(cwd or self.project, name, words) if words else ""
         planted.write(log, text)
-        if self.uid is not None:
-            os.chown(log, self.uid, self.uid)
         return name, log
 
     def hook(
@@ -171,7 +168,7 @@ class Victim:
             done = subprocess.run(command, input=data.encode(), cwd=place, env=known, capture_output=True, check=False)
             ran = Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
         else:
-            ran = run("hook", event, "--client", client, cwd=place, env=known, stdin=data, uid=self.uid)
+            ran = run("hook", event, "--client", client, cwd=place, env=known, stdin=data)
         if ran.status:
             self.faults.append(f"{by} ended with {ran.status}: {ran.err[-300:]}")
         self._heard(by, ran.out, ran.err)

@@ -280,7 +280,7 @@ def start(
     """Start `ralf ARGUMENTS`, or Python code with these arguments, and do not wait for it.
 
     is_new  in an interpreter of its own
-    more    uid: the user whose process it is; umask; way: the module that is run; session: it leads one of its own;
+    more    umask; way: the module that is run; session: it leads one of its own;
             fault: (n, what): at its n-th call that touches files happens `what`: see `kit.faults`
     """
     words = [str(argument) for argument in arguments]

@@ -6,10 +6,10 @@ an interpreter that loads it anew, and has its own folder, environment and strea
 A request is one JSON object in a packet of its own; with `run` come four file descriptors: standard input, output and
 error, and a pipe for the answer.
 
-    {"run": {"argv": [...], "code": "" or Python, "cwd": ..., "env": {...}, "umask": 18, "uid": null}}
+    {"run": {"argv": [...], "code": "" or Python, "cwd": ..., "env": {...}, "umask": 18}}
         in the pipe: one line with the process's id, then, when it has ended, one with its wait status
         more: "way": the module that is run; "session": it leads one of its own; "terminal": at its standard input;
-        "uid", "umask", "as_modes_say" (see `kit.rights`); in a server that was started with shim.so, "fault": [n, what]
+        "umask", "as_modes_say" (see `kit.rights`); in a server that was started with shim.so, "fault": [n, what]
         as `ralf_arm` has it, where n = 0 counts: one more line, "calls N"
     {"settle": true}      answered when no process that a command left behind runs any more
     {"spent": true}       answered with the seconds of processor time that all forks and what they left behind took
@@ -142,10 +142,6 @@ def _become(wanted: dict[str, Any], streams: list[int], answer: int) -> NoReturn
         if wanted.get("as_modes_say"):
             modes = rights.as_modes_say()  # which holds as long as the name
             modes.__enter__()
-        if (uid := wanted.get("uid")) is not None:
-            os.setgroups([])
-            os.setgid(uid)
-            os.setuid(uid)
         os.umask(wanted.get("umask", 0o022))
         os.chdir(wanted["cwd"])
         os.environ.clear()

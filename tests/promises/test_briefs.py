@@ -15,8 +15,8 @@ from promises.user import Session, User
 
 pytestmark = pytest.mark.ci
 
-BUDGETS = (300, 500, 800, 1_000, 1_500, 2_500, 4_000, 8_000)
 EXAMPLE = command.SOURCE / "examples" / "session.jsonl"
+BUDGETS = (300, 500, 800, 1_000, 1_500, 2_500, 4_000, 8_000)
 FIRST = "Move the tide table from CSV to SQLite. Heights stay in centimetres."
 LAST = "Now serve the levels as JSON, and leave the old endpoint as it is."
 

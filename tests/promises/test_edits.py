@@ -342,6 +342,3 @@ def test_a_file_with_conflict_markers_is_left_as_it_is_and_every_command_names_i
     assert "Go on" in shown.out
     user.ralf("verify", route).complains(4, path)
     assert path.read_bytes() == before
-
-
-# ---- other documents ----

@@ -23,7 +23,6 @@ from kit import command
 from kit.claude_log import ClaudeLog
 from kit.command import Child, Ran
 
-CASES = command.SOURCE.parent / "shared" / "cases"
 FIXTURES = Path(__file__).parent / "fixtures"
 ROUTES, TASKS = Path(".autonomous/context/routes"), Path(".autonomous/tasks")
 MEMORY, JOURNAL = Path(".autonomous/context/memory"), Path(".autonomous/context/journal")
