@@ -9,6 +9,8 @@ import pytest
 
 from promises.user import Session, User
 
+SESSION = Path(__file__).parents[1] / "examples" / "session.jsonl"
+
 pytestmark = pytest.mark.ci
 
 
@@ -81,3 +83,21 @@ def test_git_is_asked_nothing_for_which_it_would_run_a_filter_that_the_repositor
     text = user.does("show", "harbour").out
     assert not (tmp_path / "ran").exists()
     assert ("by git" in text) is (place == "a submodule")
+
+
+def test_what_the_record_has_of_branch_and_files_stands_beside_what_git_says(user: User, tmp_path: Path) -> None:
+    log = tmp_path / "tidepool.jsonl"
+    log.write_text(SESSION.read_text(encoding="utf-8").replace("/home/dev/tidepool", str(user.project)), "utf-8")
+    user.git("commit", "-q", "--allow-empty", "-m", "a")
+    user.does("checkpoint", "tide", "--transcript", log)
+    text = user.does("show", "tide").out
+    assert "by git: branch main" in text
+    assert "- when the record ended: branch delta-sync; newest commit seen 8a668bf" in text
+    assert "delta.py, merge.py; tests/test_merge.py; none of them is among git's uncommitted files now" in text
+    assert "not committed by the agent" not in text.partition("### The last message")[0]
+    (user.project / "src" / "tidepool").mkdir(parents=True)
+    (user.project / "src" / "tidepool" / "delta.py").write_text("", encoding="utf-8")
+    user.git("add", "src")
+    text = user.does("show", "tide").out
+    assert "; 1 file not committed by the agent" in text
+    assert "not among git's uncommitted files now: tests/test_merge.py; src/tidepool/merge.py" in text

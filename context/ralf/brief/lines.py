@@ -9,6 +9,7 @@ from ralf.brief.quoting import clock, indented
 from ralf.facts.checks import failing_lines, is_failing, most_telling
 from ralf.facts.commands import simple_commands
 from ralf.facts.state import Run, State
+from ralf.model import GitNow
 from ralf.model.entries import Item, Mark, Message, Said, Step
 from ralf.storage.git_files import Status
 from ralf.talk.cutting import cut
@@ -126,10 +127,15 @@ def passing(runs: Sequence[Run], day: str) -> str:
     return "\n".join(f"- {word}: {', '.join(each)}" for word, each in groups.items())
 
 
-def branch_and_commit(state: State) -> str:
-    """Branch and newest commit; "" where the record has neither."""
+def branch_and_commit(state: State, git: GitNow | None = None) -> str:
+    """Branch and newest commit; "" where the record has neither, or nothing that differs from what git says now."""
     day, newest = state.last[:10], state.commits[-1] if state.commits else None
+    if git is not None and not (state.request or state.pushed or state.merging):
+        is_same_branch = ("" if state.is_detached else state.branch) in ("", git.branch)
+        if is_same_branch and (newest is None or newest.hash[:7] == git.head):
+            return ""
     branch = f"detached HEAD (before: {state.branch})" if state.is_detached else f"branch {state.branch}"
+    branch = branch if git is None else f"when the record ended: {branch}"
     parts = [branch if state.branch else "", f"PR #{state.request}" if state.request else ""]
     if newest is not None:
         name = " ".join(filter(None, (newest.hash, newest.subject and f'"{newest.subject}"'))) or "by the agent"
@@ -137,7 +143,8 @@ def branch_and_commit(state: State) -> str:
     if state.pushed:
         is_before = newest is not None and newest.is_own and not state.is_pushed
         parts.append(f"last push {clock(state.pushed, day)}" + (", before that commit" if is_before else ""))
-    parts.append(f"a {state.merging} is in progress" if state.merging else "")
+    when = "is" if git is None else "was then"
+    parts.append(f"a {state.merging} {when} in progress" if state.merging else "")
     return _item_of(parts)
 
 
@@ -165,9 +172,13 @@ def now(status: Status) -> str:
     return f"Now, by git: {count} file{'s' * (count != 1)} not committed"
 
 
-def edited(state: State, most: int) -> str:
-    """Files that are not committed, by `git status`, or as far as the agent edited them; "" for none."""
-    parts = []
+def edited(state: State, most: int, git: GitNow | None = None) -> str:
+    """Files that are not committed, by `git status`, or as far as the agent edited them; "" for none, and where all of
+    them stand in what git says now.
+    """
+    parts, paths = [], [*state.listed, *state.edited]
+    if git is not None and all(git.lists(path) and posixpath.basename(path) in git.text for path in paths):
+        return ""
     if state.listed:
         time = clock(state.status_at, state.last[:10])
         parts.append(f"git status at {time}: not committed: {files(state.listed, most)}")
@@ -176,6 +187,9 @@ def edited(state: State, most: int) -> str:
         head = "by the agent since its last commit" if is_since else "by the agent, not committed by it"
         head = "after it" if state.listed else head if state.is_under_git else "by the agent"
         parts.append(f"edited {head}: {files(list(state.edited)[::-1], most)}")
+    if git is not None and (unlisted := [path for path in paths if not git.lists(path)]):
+        is_all, kept = len(unlisted) == len(paths), "among git's uncommitted files now"
+        parts.append(f"none of them is {kept}" if is_all else f"not {kept}: {files(unlisted, most)}")
     return _item_of(parts)
 
 
@@ -208,10 +222,11 @@ def _item(item: Item) -> str:
 _MOST_SINCE_LIST = 2  # messages
 
 
-def upcoming(state: State, since_list: int = 0) -> str:
+def upcoming(state: State, since_list: int = 0, git: GitNow | None = None) -> str:
     """What comes next as far as the record shows it, in one line; "" for nothing. The state below has the details.
 
     since_list  messages of the person since the to-do list was changed: one that is behind them says nothing of now
+    git         what git says now: a file that it does not list is not counted
     """
     parts: list[str] = []
     failing = [run for run in state.runs.values() if run.has_failed and not run.passed_in_part]
@@ -227,11 +242,12 @@ def upcoming(state: State, since_list: int = 0) -> str:
     run = next(reversed(state.runs.values()), None)
     if run is not None and run.edited and not run.has_failed:
         parts.append(f"edited after the last check: {files(list(run.edited), 3)}")
-    if state.listed:
-        later = f", {len(state.edited)} edited after it" if state.edited else ""
-        parts.append(f"{_counted(len(state.listed))} not committed by git status{later}")
-    elif state.edited and state.is_under_git:
-        parts.append(f"{_counted(len(state.edited))} not committed by the agent")
+    listed, edited = ([one for one in paths if git is None or git.lists(one)] for paths in (state.listed, state.edited))
+    if listed:
+        later = f", {len(edited)} edited after it" if edited else ""
+        parts.append(f"{_counted(len(listed))} not committed by git status{later}")
+    elif edited and state.is_under_git:
+        parts.append(f"{_counted(len(edited))} not committed by the agent")
     if state.commits and state.commits[-1].is_own and state.pushed and not state.is_pushed:
         parts.append("the newest commit not pushed")
     return _item_of(parts)

@@ -11,6 +11,7 @@ from ralf.brief.filling import Piece
 from ralf.brief.recorded import Recorded
 from ralf.facts.checks import most_telling
 from ralf.facts.state import State
+from ralf.model import GitNow
 from ralf.model.entries import Item, Mark, Message, Said, Step
 from ralf.model.handover import Carried
 from ralf.talk import cutting
@@ -55,7 +56,7 @@ class View:
     warnings     what the reader should know first
     recorded     what people, agents and models have on record; `handed`: what they handed over
     command      how `ralf` is typed
-    now          what git says at this moment, in at most `lines.NOW_TOKENS` tokens; "" where it was not asked
+    git          what git says at this moment, its text in at most `lines.NOW_TOKENS` tokens; None: it was not asked
     asked        how much a piece has of what is asked for; None: nothing is
     """
 
@@ -68,7 +69,7 @@ class View:
     recorded: Recorded = field(default_factory=Recorded)
     handed: Carried = field(default_factory=Carried)
     command: str = "ralf"
-    now: str = ""
+    git: GitNow | None = None
     asked: Callable[[Piece], float] | None = None
 
 
@@ -185,14 +186,13 @@ class Composer:
     # ---- the state ----
 
     def _state(self) -> None:
-        state = self.view.state
+        state, git = self.view.state, self.view.git
         day = state.last[:10]
         messages = [turn.message for turn in self.view.talk.turns if turn.message is not None]
         since_list = sum(message.at > state.items_at for message in messages)
-        self.add("next", (NEXT, 0), lines.upcoming(state, since_list))
-        if not self.view.now:
-            self.add("commit", (STATE, 0), lines.branch_and_commit(state))
-            self.add("edited", (STATE, 1), *(lines.edited(state, most) for most in (4, 12, 40)))
+        self.add("next", (NEXT, 0), lines.upcoming(state, since_list, git))
+        self.add("commit", (STATE, 0), lines.branch_and_commit(state, git))
+        self.add("edited", (STATE, 1), *(lines.edited(state, most, git) for most in (4, 12, 40)))
         runs = list(state.runs.values())[::-1]
         passing, failing = ([run for run in runs if run.has_failed is failed] for failed in (False, True))
         checks = ([lines.check(run, day, lines=most) for most in (0, 2, 4, 8)] for run in failing)

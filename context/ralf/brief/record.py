@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
@@ -29,12 +28,12 @@ def composed(view: View, max_tokens: int | None = None) -> tuple[str, Pieces]:
     """The brief, of at most that many tokens, by `o200k_base` and at four characters a token, None: all of it; and its
     pieces as far as they are shown.
 
-    What git says now has a place of its own, so that the rest is the same whatever it says.
+    What git says now has a place of its own. Of the rest it changes only what the state says of commits and files.
     """
-    if view.now and max_tokens is not None:
-        view = replace(view, now=view.now if max_tokens >= _LEAST_WITH_NOW else "")
-        count, length = size(view.now)  # a larger budget sets at most as much more aside as it has more
-        max_tokens -= min(lines.NOW_TOKENS, max(count, length // 4 + 1, max_tokens // 8)) if view.now else 0
+    now = view.git.text if view.git is not None and (max_tokens is None or max_tokens >= _LEAST_WITH_NOW) else ""
+    if now and max_tokens is not None:
+        count, length = size(now)  # a larger budget sets at most as much more aside as it has more
+        max_tokens -= min(lines.NOW_TOKENS, max(count, length // 4 + 1, max_tokens // 8))
     composer = _pieces(view)
     sessions = f"{view.sessions} sessions" if view.sessions > 1 else "one session"
     head = _head(
@@ -49,7 +48,7 @@ def composed(view: View, max_tokens: int | None = None) -> tuple[str, Pieces]:
     text, is_whole, missing = _filled(composer, budget) if has_room else ("", False, Missing())
     if not has_room or ("last" in composer.pieces and composer.pieces["last"].level < 0):
         return _least(view, max_tokens or 0), composer.pieces
-    parts = (head, view.now, text, _foot(view, missing, 0 if is_whole else steps))
+    parts = (head, now, text, _foot(view, missing, 0 if is_whole else steps))
     return "\n".join(filter(None, parts)), composer.pieces
 
 

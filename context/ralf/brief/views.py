@@ -115,7 +115,7 @@ def view_of(context: RouteContext, section: str | None = None, query: str | None
         recorded=made,
         handed=handed_over(context) if section in (*_BRIEFS, "work") and not context.wholly_foreign else Carried(),
         command=context.command,
-        now=context.now,
+        git=context.now,
         asked=_asked(context, query),
     )
 

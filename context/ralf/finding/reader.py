@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ralf import project as projects, routing
 from ralf.document.index import NAME, Index, with_index
 from ralf.errors import Damaged, DamagedJournal, UnknownToken, UsageError
-from ralf.model import RouteContext
+from ralf.model import GitNow, RouteContext
 from ralf.project import Project
 from ralf.route.closing import ended_tasks, why_closed
 from ralf.storage.journal import Written
@@ -115,11 +115,11 @@ def _stuck(project: Project, work: ActiveWork) -> str:
     return idle_warning(work, most)
 
 
-def _now(project: Project, context: RouteContext) -> str:
+def _now(project: Project, context: RouteContext) -> GitNow | None:
     """What git says of the project at this moment, where the session that leads ran in its repository."""
     newest = max(context.sessions, key=lambda one: max(entry.at for entry in one.entries), default=None)
     if newest is None or not newest.in_project or context.foreign:
-        return ""
+        return None
     from ralf import environment
     from ralf.brief import lines
     from ralf.redact import redactor_for  # loads what it needs for the first text
@@ -127,10 +127,14 @@ def _now(project: Project, context: RouteContext) -> str:
 
     top = git_files.worktree(project.root)
     found = git_files.status(top, environment.of_a_model()) if top is not None else None
+    if top is None or found is None:
+        return None
     try:  # a commit's subject may hold a secret
-        return redactor_for(project).text(lines.now(found)) if found is not None else ""
+        text = redactor_for(project).text(lines.now(found))
     except (UsageError, Damaged):  # the user's own patterns cannot be read, which is said elsewhere
-        return ""
+        return None
+    below = f"{os.path.relpath(os.path.realpath(project.root), top)}/".removeprefix("./")
+    return GitNow(text, found.branch, found.head, tuple(one.removeprefix(below) for one in found.files))
 
 
 def list_routes(*, since: str | None = None, root: str | os.PathLike[str] | None = None) -> list[RouteSummary]:

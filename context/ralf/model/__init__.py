@@ -6,6 +6,7 @@ from ralf.model.context import (
     LAYOUT as LAYOUT,
     Body as Body,
     Folded as Folded,
+    GitNow as GitNow,
     Header as Header,
     RouteContext as RouteContext,
 )

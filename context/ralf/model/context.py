@@ -96,6 +96,25 @@ class Body:
 
 
 @dataclass(frozen=True, slots=True)
+class GitNow:
+    """What git says of the project at this moment.
+
+    text    that, in one line
+    branch  "" where none is checked out; `head`: the commit, cut to seven digits, "" for none
+    files   that are not committed, by their paths from the project's folder; a new folder ends with a slash
+    """
+
+    text: str = ""
+    branch: str = ""
+    head: str = ""
+    files: tuple[str, ...] = ()
+
+    def lists(self, path: str) -> bool:
+        """Whether git lists a file as not committed."""
+        return any(path == one or (one.endswith("/") and path.startswith(one)) for one in self.files)
+
+
+@dataclass(frozen=True, slots=True)
 class RouteContext:
     """What a route file holds. Times are ISO 8601 text, tokens are o200k_base tokens.
 
@@ -120,7 +139,7 @@ class RouteContext:
     foreign_notes  that, a line each, as far as it stands in none of the fields
     foreign_by   whose clones have shared some of that, and nobody has accepted it
     sessions     what this user's sessions came to, by the clients' records: talk and log
-    now          what git says of the project at this moment, in one line, "" where it was not asked
+    now          what git says of the project at this moment, None where it was not asked
     size         tokens of its file, at most, by estimate; 0: nobody has measured it
     wholly_foreign  whether nothing of the route is this user's. Then the fields hold what came with the repository:
                  decisions of the origin `import`, facts and history, but no rule, goal, request or next step
@@ -151,7 +170,7 @@ class RouteContext:
     foreign_by: tuple[str, ...] = field(default=(), compare=False, metadata=NOT_STORED)
     wholly_foreign: bool = field(default=False, compare=False, metadata=NOT_STORED)
     sessions: tuple[SessionEntries, ...] = field(default=(), compare=False, repr=False, metadata=NOT_STORED)
-    now: str = field(default="", compare=False, repr=False, metadata=NOT_STORED)
+    now: GitNow | None = field(default=None, compare=False, repr=False, metadata=NOT_STORED)
     size: int = field(default=0, compare=False, repr=False, metadata=NOT_STORED)
     budget: int | None = field(default=None, compare=False, repr=False, metadata=NOT_STORED)
     query: str | None = field(default=None, compare=False, repr=False, metadata=NOT_STORED)
