@@ -102,6 +102,14 @@ def test_what_is_offered_or_has_expired_is_never_handed_over(project: Project) -
     assert "is open" not in before.text
 
 
+def test_a_command_that_one_task_needed_is_handed_to_a_task_that_names_it_alone(tmp_path: Path) -> None:
+    project = find(tmp_path)
+    learned = new_item("command", command="python -m mypy", purpose="lint", origin="mechanical", routes=("a",))
+    writing.record(project, "main", [learned])
+    assert [item.command for item in for_task(project, "main", "mypy").items] == ["python -m mypy"]
+    assert not for_task(project, "main", "the harbour").items
+
+
 WORDS = st.lists(st.sampled_from([*SERVICES, *TOOLS, "npm", "test", "redis", "quota", "🙂", "<!--"]), max_size=20)
 
 

@@ -122,7 +122,6 @@ def _concerning(items: Sequence[Item], task: str) -> Iterator[Item]:
     """The items that concern a task, the most valuable first: those that share words with it, the rarer the better;
     and what concerns every task: preferences, commands that two tasks needed, a few traps.
     """
-    items = [one for one in items if one.kind != "command" or one.origin != "mechanical" or len(one.routes) >= _ROUTES]
     wanted = {word.text: word.weight for word in words(task)}
     shared = {item.id: {word.text for word in words(item.words)} & wanted.keys() for item in items}
     holders = Counter(word for common in shared.values() for word in common)
@@ -139,4 +138,5 @@ def _concerning(items: Sequence[Item], task: str) -> Iterator[Item]:
 
 
 def _base_of(item: Item) -> float:
-    return 0.0 if item.kind == "trap" and not item.resolution else _BASE.get(item.kind, 0.0)
+    is_of_one_task = item.kind == "command" and item.origin == "mechanical" and len(item.routes) < _ROUTES
+    return 0.0 if is_of_one_task or (item.kind == "trap" and not item.resolution) else _BASE.get(item.kind, 0.0)
