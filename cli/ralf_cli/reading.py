@@ -99,8 +99,7 @@ def show(
     """Show the context of ROUTE: goal, current state, next steps, decisions, facts, history. With the ID of a decision
     or a checkpoint, show its source: the transcript lines it was taken from, their turn, and the next messages.
 
-    Marks open files that changed or were deleted since the last checkpoint, and reports work that is not yet
-    checkpointed. --json prints the whole context, or one --section of it.
+    Reports work that is not yet checkpointed. --json prints the whole context, or one --section of it.
 
     \b
     Examples:
