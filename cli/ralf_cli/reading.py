@@ -173,7 +173,8 @@ def _show_reason(route: str, id_: str) -> None:
 
 
 def _emit_reason(reason: Reason) -> None:
-    status = f" [{reason.status}]" if reason.status not in ("", "active") else ""
+    by = f" by {reason.dropped_by}" if reason.dropped_by else ""
+    status = f" [{reason.status}{by}]" if reason.status not in ("", "active") else ""
     said = ", ".join(filter(None, [reason.kind, reason.origin and f"by {reason.origin}", reason.timestamp]))
     edited = ", edited by hand since" if reason.edited else ""
     click.secho(f"{reason.route} {reason.id}{status}", bold=True, nl=False)

@@ -170,6 +170,25 @@ def test_a_decision_that_its_author_has_undone_is_in_force_for_no_colleague_unti
     assert "Use SQLite" in passed_on(ann, bob)
 
 
+def test_whoever_is_asked_to_accept_what_a_colleague_took_back_or_replaced_sees_the_words_and_whose_they_are(
+    team: tuple[User, User],
+) -> None:
+    ann, bob = team
+    assert ann.types("decide", "harbour", "Never delete a reading", "--rule")[0] == 0
+    shown = passed_on(ann, bob)
+    rule, choice = (next(line.split()[1] for line in shown.splitlines() if text in line) for text in ("Never", "SQL"))
+    assert bob.types("undo", "harbour", rule)[0] == 0
+    bob.does("decide", "harbour", "Use DuckDB", "--supersedes", choice)
+    bob.git("add", "-A")
+    bob.git("commit", "-q", "-m", "taken back")
+    bob.git("push", "-q", "origin", "HEAD:bob")
+    assert merged(ann, "bob")
+    asked = ann.types("trust", "Bob", answer="y\n")[1]
+    assert 'taken back: your rule "Never delete a reading"' in asked
+    assert 'Use SQLite for the tide table"' in asked.partition("Use DuckDB")[2]
+    assert "dropped by Bob" in ann.does("show", "harbour", rule).out
+
+
 def test_a_label_without_the_tag_of_its_clone_means_the_only_one_that_has_its_number(team: tuple[User, User]) -> None:
     ann, _ = team
     ann.does("decide", "harbour", "Draw the levels in metres")

@@ -113,9 +113,10 @@ def _accept_memory(project: Project, agent: str, seen: str) -> Sequence[str]:
 
 def _clones(project: Project) -> Iterator[Foreign]:
     _, new = shared.others(project)
+    named = {route: shared.named_in(project, route) for route in {note.route for note in new}}
     for by in sorted({note.by for note in new}):
         notes = [note for note in new if note.by == by]
-        lines = [f"{note.route}: {line}" for note in notes for line in shared.lines_of(note)]
+        lines = [f"{note.route}: {line}" for note in notes for line in shared.lines_of(note, named[note.route])]
         yield Foreign("clone", by, "\n".join(lines), partial(shared.accept, project, notes))
 
 

@@ -299,9 +299,10 @@ def _utc(moment: str) -> datetime:
 
 def _shared(project: Project, route: str) -> Iterator[Event]:
     """What other clones have shared of a route, and this user has accepted."""
+    named = shared.named_in(project, route)
     for note in shared.others(project, route)[0]:
         label = next((item.id for item in note.decisions), next(iter(note.dropped), ""))
-        yield Event(0, "shared", label, note.at, note.by, "; ".join(shared.lines_of(note)))
+        yield Event(0, "shared", label, note.at, note.by, "; ".join(shared.lines_of(note, named)))
 
 
 def events(project: Project, route: str) -> Iterator[tuple[Event, Record]]:

@@ -13,7 +13,7 @@ from typing import Any
 from ralf import environment
 from ralf.document.record import now
 from ralf.document.tree import from_tree, to_tree
-from ralf.model import Decision, RouteContext
+from ralf.model import OF_A_PERSON, Decision, RouteContext
 from ralf.model.items import EXTRACTED
 from ralf.project import Project
 from ralf.storage import durable, git_files, shared_files
@@ -303,7 +303,7 @@ def with_others(project: Project, context: RouteContext, found: Others | None = 
         replace(item, status="dropped") if label in taken_back and item.status == "active" else item
         for label, item in own.items()
     )
-    lines = tuple(line for note in new for line in lines_of(note))
+    lines = tuple(line for note in new for line in lines_of(note, _by_label(known, new) | own))
     return replace(
         context,
         decisions=(*mine, *theirs),
@@ -330,19 +330,57 @@ def _taken_back(notes: Iterable[Note]) -> set[str]:
     return {label for label, _ in gone}
 
 
-def lines_of(note: Note) -> Iterator[str]:
-    """What a file says, a line each: all of it, since a person accepts what these lines show."""
+def taken_back_by(project: Project, route: str, label: str) -> str:
+    """Who took back a decision by its label, of those whose files this user has accepted; "" for nobody."""
+    known, wanted = others(project, route).accepted, shared_label(label, project.git.clone)
+    newest = (note.by for note in reversed(known) if wanted in note.dropped)
+    return next(newest, "") if wanted in _taken_back(known) else ""
+
+
+def named_in(project: Project, route: str) -> dict[str, Decision]:
+    """The decisions of a route that what another clone shares may name, by label: this user's, and all that is shared
+    of it. DamagedJournal.
+    """
+    from ralf.route.load import load_state  # here: a route is read without what is shared
+
+    state = load_state(project, route)
+    own = state.context.decisions if state is not None and not state.context.wholly_foreign else ()
+    return _by_label(*others(project, route)) | {shared_label(item.id, project.git.clone): item for item in own}
+
+
+def _by_label(*notes: Iterable[Note]) -> dict[str, Decision]:
+    return {item.id: item for some in notes for note in some for item in note.decisions}
+
+
+def _whose(item: Decision) -> str:
+    if item.origin == ORIGIN:
+        return f"{item.extra['by']}'s {item.kind}"
+    return f"your {item.kind}" if item.origin in OF_A_PERSON else f"your agent's {item.kind}"
+
+
+def lines_of(note: Note, named: Mapping[str, Decision]) -> Iterator[str]:
+    """What a file says, a line each: all of it, since a person accepts what these lines show. A label of another
+    decision stands with whose that is and its words. `named`: see `named_in`.
+    """
+
+    def words_of(label: str) -> str:
+        item = named.get(label)
+        return f': {_whose(item)} "{one_line(item.decision)}"' if item is not None else ""
+
     for item in note.decisions:
         kind = ", ".join(filter(None, (note.by, item.kind if item.kind != "decision" else "")))
         said = item.status if item.status != "active" else ""
-        links = (item.supersedes and f"replaces {item.supersedes}", item.superseded_by and f"see {item.superseded_by}")
+        links = (
+            item.supersedes and f"replaces {item.supersedes}{words_of(item.supersedes)}",
+            item.superseded_by and f"see {item.superseded_by}{words_of(item.superseded_by)}",
+        )
         state = "; ".join(filter(None, (said, *links)))
         why = f" Because: {item.rationale}" if item.rationale else ""
         rejected = f" Not: {'; '.join(item.alternatives)}" if item.alternatives else ""
         yield f"{item.id} ({kind}): {item.decision}{why}{rejected}{f' [{state}]' if state else ''}"
     for label in note.dropped:
-        yield f"{one_line(clean(label))[:40]} ({note.by}): taken back"
+        yield f"{one_line(clean(label))[:40]} ({note.by}): taken back{words_of(label)}"
     for label in note.restored:
-        yield f"{one_line(clean(label))[:40]} ({note.by}): in force again"
+        yield f"{one_line(clean(label))[:40]} ({note.by}): in force again{words_of(label)}"
     if note.handed:
         yield f"handed over by {note.by}: {note.handed}"

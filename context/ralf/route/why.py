@@ -57,6 +57,7 @@ class Reason:
                lines, but their words are gone; none: there are no lines behind it
     matches    whether the words are those that the claim was taken from, by their hash; None where nobody can tell
     quotes     those words, oldest first; where they do not match, all that stands in these lines
+    dropped_by  whose clone has taken back a decision of this user's, "" for none
     turn       the turn in which it was decided, whole; () where no session has it
     after      the next two messages of the person: what was said against it is seen
     """
@@ -79,6 +80,7 @@ class Reason:
     quotes: tuple[Quote, ...] = ()
     supersedes: tuple[str, ...] = ()
     superseded_by: str = ""
+    dropped_by: str = ""
     turn: tuple[Quote, ...] = ()
     after: tuple[Quote, ...] = ()
 
@@ -122,6 +124,7 @@ def _decision(project: Project, route: str, label: str, records: Sequence[tuple[
         recorded = FOREIGN
     elif decision.origin == shared.ORIGIN:
         recorded = "in another clone"
+    dropped_by = shared.taken_back_by(project, route, decision.id) if decision.status == "active" else ""
     replaced = [item.id for item in context.decisions if item.superseded_by == decision.id]
     successors = (item.id for item in context.decisions if item.supersedes == decision.id)
     reason = Reason(
@@ -131,7 +134,7 @@ def _decision(project: Project, route: str, label: str, records: Sequence[tuple[
         claim=decision.decision,
         rationale=decision.rationale,
         alternatives=decision.alternatives,
-        status=decision.status,
+        status="dropped" if dropped_by else decision.status,
         origin=str(decision.extra["by"]) if decision.origin == shared.ORIGIN else decision.origin,
         timestamp=decision.timestamp,
         recorded=recorded,
@@ -140,6 +143,7 @@ def _decision(project: Project, route: str, label: str, records: Sequence[tuple[
         source=decision.source,
         supersedes=tuple(filter(None, dict.fromkeys((decision.supersedes, *replaced)))),
         superseded_by=decision.superseded_by or (next(successors, "") if decision.status != "active" else ""),
+        dropped_by=dropped_by,
     )
     if not revision:
         return reason
