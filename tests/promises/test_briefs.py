@@ -75,6 +75,20 @@ def test_a_brief_counts_the_decisions_in_force_and_the_notes_that_its_budget_lea
         assert ("The pier is closed" in text) != bool(re.search(r"^Not here:.*\b1 note\b", text, re.MULTILINE)), text
 
 
+def test_what_the_person_decided_comes_before_the_agents_decisions_and_open_todos_at_every_budget(user: User) -> None:
+    user.does("checkpoint", "harbour", "--transcript", EXAMPLE)
+    assert user.types("decide", "harbour", "Draw the levels in feet")[0] == 0
+    user.does("decide", "harbour", "Paint the quay blue")
+    for is_handed in (False, True):
+        if is_handed:
+            user.does("handover", "harbour", stdin="## Now\nHalf of it stands.\n## Next\n- Go on\n")
+        for budget in (300, 400, 500, 650, 800, 1_000):
+            text = brief(user, budget)
+            own, *later = map(text.find, ("levels in feet", "quay blue", "    open: #8", "    in progress: #7"))
+            assert all(place < 0 or 0 <= own < place for place in later), (budget, text)
+            assert own > 0 or budget < 400, (budget, text)
+
+
 def long_talk(user: User) -> tuple[Session, list[str]]:
     """A session of thirty short requests, each of which is worked on; and the requests."""
     session = user.session()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from ralf.brief.quoting import clock, indented, quotation
-from ralf.model import Decision, RouteContext
+from ralf.model import OF_A_PERSON, Decision, RouteContext
 from ralf.model.handover import KEPT, MOST_IN_FILE, NAMES, Author, Carried, HandOver, Kept, Kind, Part
 from ralf.text.cleaning import one_line
 from ralf.text.frozen import dataclass, replace
@@ -186,6 +186,13 @@ def handed_over(context: RouteContext) -> Carried:
     apart = {item.id for item in context.decisions if item.kind == "rule" or item.pinned or is_in_talk(item, context)}
     kept = tuple(entry for entry in carried.kept if entry.id not in apart)
     return replace(carried, kept=kept)
+
+
+def handed_in_brief(context: RouteContext) -> Carried:
+    """The same without what the person decided: that stands above a hand-over."""
+    carried = handed_over(context)
+    theirs = {item.id for item in context.decisions if item.origin in OF_A_PERSON}
+    return replace(carried, kept=tuple(entry for entry in carried.kept if entry.id not in theirs))
 
 
 def is_in_talk(item: Decision, context: RouteContext) -> bool:

@@ -194,8 +194,8 @@ def edited(state: State, most: int, git: GitNow | None = None) -> str:
 
 
 def todos(state: State, since: int = 0) -> tuple[str, ...]:
-    """The to-do list in brief: how far it is and what comes next; with all that is open; and with what is done. Of one
-    that is done, only that.
+    """The to-do list: how far it is; with what comes next; with all that is open; and with what is done. Of one that is
+    done, only that.
 
     since  messages of the person since it was changed
     """
@@ -212,7 +212,7 @@ def todos(state: State, since: int = 0) -> tuple[str, ...]:
     later = f", {since} messages before the end" if since > _MOST_SINCE_LIST else ""
     head = "".join([f"- to-do list ({at}{later}): {len(done)} of {len(items)} done", *current])
     brief = [*rest[:3], *([f"\n    open: {len(rest) - 3} more"] if len(rest) > 3 else [])]
-    return head + "".join(brief), head + "".join(rest), head + "".join([*rest, *done])
+    return head, head + "".join(brief), head + "".join(rest), head + "".join([*rest, *done])
 
 
 def _item(item: Item) -> str:

@@ -27,8 +27,8 @@ Grant = tuple[str, int]
 """The key of a piece, and the number of a length."""
 
 _STEP_1 = (
-    "pinned.0 last status work[:8] last@1 about status next messages[-1:] commit todos running- fails-0 fails-1 edited "
-    "wrote aside- closing before"
+    "pinned.0 last status work[:8] last@1 about status own.0 next messages[-1:] commit todos running- fails-0 fails-1 "
+    "edited wrote aside- closing before"
 )
 """Where the answer to the last message stands, the first message, which holds the rules of the job, and the state; pins
 come before it.
@@ -37,23 +37,23 @@ come before it.
 _STEPS = (
     "gap-talk",
     _STEP_1,
-    "decided.0 fails-0@1 messages[:3]@1 refused-",  # step 2
+    "own.1 todos@1 decided.0 fails-0@1 messages[:3]@1 refused-",  # step 2
     "pinned.1 messages[3:9] messages[-1:]@1 messages[9:12] closing@1 before@1 log[:3] last@2 before@2",  # step 3
     "closings[:2] closing@2 closings[:2]@1",
-    "decided.1 messages[12:18] messages[:18]@1 closings[:4]@1 todos@1 edited@1 log[3:8]",  # step 4
+    "decided.1 messages[12:18] messages[:18]@1 closings[:4]@1 todos@2 edited@1 log[3:8]",  # step 4
     "messages[18:30]@1 did[:18] messages[:9]@2 messages[-1:]@4 messages[:12]@3 messages[:3]@5",  # step 5
     "pinned.2 work messages[30:60]@1 messages[:30]@2 messages[-1:]@10 last@5 messages@10",
     "closings[:4]@2 agreed[:4]@2 back- passes-0",
     "closing@3 fails-@2 closings[:20]@1 log[8:] log[:6]@1 looks passes-1 commits",  # step 6
     "decided.2 closings[:8]@2 agreed[:8]@3 failed-",
-    "log@1 messages@1 closings@1 messages@2 todos@2",  # step 7
+    "log@1 messages@1 closings@1 messages@2 todos@3",  # step 7
     "pinned.3 closings[:20]@2 messages@3 closings[:20]@3 others[:20]@1 ran-,other- closings@2",  # step 8
     "early@99 all@99",  # step 9
 )
 """`what[which]@length`, most needed first; without a length the shortest.
 
-what   the key of a piece; how keys begin, with the dash; a list (log, work, pinned.0, decided.0, all; early: all but
-       the late ones); or of each turn, the newest first, its messages, did, others,
+what   the key of a piece; how keys begin, with the dash; a list (log, work, pinned.0, own.0, decided.0, all; early: all
+       but the late ones); or of each turn, the newest first, its messages, did, others,
        closings (with the message and did), or agreed: the closing text that a short message answers
 which  of these
 """
@@ -85,14 +85,15 @@ def grants(
         "early": [key for key in keys if key not in late and not key.startswith("hint")],
         "all": keys,
     }
-    for name, stages in (("pinned", recorded.pinned), ("decided", recorded.decided)):
+    for name, stages in (("pinned", recorded.pinned), ("own", recorded.own), ("decided", recorded.decided)):
         lists |= {f"{name}.{number}": stages[number] if number < len(stages) else () for number in range(4)}
     yield from _grants(" ".join(_STEPS), keys, turns, lists)
 
 
 def first(keys: Collection[str], recorded: Recorded) -> Iterator[Grant]:
     """Step 1."""
-    yield from _grants(_STEP_1, keys, 0, {"work": recorded.work, "pinned.0": [*recorded.pinned, ()][0]})
+    lists = {"work": recorded.work, "pinned.0": [*recorded.pinned, ()][0], "own.0": [*recorded.own, ()][0]}
+    yield from _grants(_STEP_1, keys, 0, lists)
 
 
 def _grants(wanted: str, keys: Collection[str], turns: int, lists: Mapping[str, Collection[str]]) -> Iterator[Grant]:

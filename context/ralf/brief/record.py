@@ -172,9 +172,12 @@ def _with_handed(granted: Iterable[order.Grant], composer: Composer, most: int |
     if carried.last is None:
         return granted
     after = since(carried.last, composer.view.talk.entries)
+    own = [(key, 0) for stage in composer.view.recorded.own for key in stage]
     handed = shown(carried, after, composer.view.state.items, composer.view.state.last[:10])
     keys = list(composer.pieces)
     composer.pieces |= handed.pieces
+    place = next((n for n, (key, _) in enumerate(handed.grants) if key.startswith("hand-decision")), len(handed.grants))
+    handed.grants[place:place] = own  # the person's come before the agent's
     if not after.is_fresh:
         first = [key for key, _ in order.first(keys, composer.view.recorded)]
         return interleaved(composer.pieces, granted, handed, first)

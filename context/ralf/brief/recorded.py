@@ -10,7 +10,7 @@ from itertools import accumulate
 from ralf import config
 from ralf.brief import quoting, wording
 from ralf.brief.filling import Piece
-from ralf.brief.handover_bullets import handed_over, is_in_talk
+from ralf.brief.handover_bullets import handed_in_brief, is_in_talk
 from ralf.document.bullets import tag
 from ralf.facts.progress import describe_attempts, describe_run
 from ralf.model import OF_A_PERSON, Decision, RouteContext
@@ -30,22 +30,28 @@ _NOW, _RETIRED, _FACTS, _HISTORY, _FOREIGN = 4, 20, 21, 22, 30
 TITLE = 120
 """Characters of a title, or of a goal, that stand in the first lines."""
 
-_PINNED, _DECIDED = (150, 350, 1_000), (250, 500)
-"""Tokens of rules, pins and notes, and of decisions, that are granted at each stage before the rest is."""
+_PINNED, _OWN, _DECIDED = (150, 350, 1_000), (400,), (250, 500)
+"""Tokens of rules, pins and notes, of what the person decided, and of decisions, that are granted at each stage before
+the rest is.
+"""
 
 
 @dataclass
 class Recorded:
     """The pieces by key, and the keys that are granted at each stage.
 
-    pinned   of notes, rules and pins; `decided`: of decisions, and of what was tried and did not work
+    pinned   of notes, rules and pins
+    own      of the person's rules and decisions, then those rules of agents that would be among the first of `pinned`
+    decided  of decisions, and of what was tried and did not work
     work     what a person, a task or a loop has on record of the work itself
     """
 
     pieces: dict[str, Piece] = field(default_factory=dict)
     work: list[str] = field(default_factory=list)
     pinned: list[list[str]] = field(default_factory=list)
+    own: list[list[str]] = field(default_factory=list)
     decided: list[list[str]] = field(default_factory=list)
+    of_a_person: set[str] = field(default_factory=set)
 
     def add(self, kind: str, place: tuple[float, ...], heading: str, texts: Iterable[str]) -> list[str]:
         """Add a piece for each text, numbered behind a place; their keys."""
@@ -63,8 +69,12 @@ def recorded(context: RouteContext) -> Recorded:
     work(made, context)
     notes = map(quoting.quotation, filter(str.strip, context.body.notes.strip().split("\n\n")))
     pinned = made.add("note", (_NOTES,), "Notes in the file, by a person", notes)
-    made.pinned = _staged(made, [*pinned, *_rules(made, context)], _PINNED)
-    made.decided = _staged(made, _in_force(made, context), _DECIDED)
+    rules, decided = _rules(made, context), _in_force(made, context)
+    own, *more = _staged(made, [key for key in (*rules, *decided) if key in made.of_a_person], _OWN)
+    first, *later = _staged(made, [*pinned, *rules], _PINNED)
+    theirs = [key for key in first if key.startswith("rule-") and key not in made.of_a_person]
+    made.pinned, made.own = [[key for key in first if key not in theirs], *later], [[*own, *theirs], *more]
+    made.decided = _staged(made, decided, _DECIDED)
     told = {one.session for one in context.sessions}
     untold = {one.checkpoint_id for one in context.checkpoint_history if one.session not in told}
     history(made, context, untold if told else None)
@@ -136,9 +146,10 @@ def _rules(made: Recorded, context: RouteContext) -> list[str]:
         f'"{quoting.indented(cutting.message(one.words, _PINNED_WORDS))}"'
         for one in reversed(context.pinned)
     )
-    held = (item for item in _ordered(context) if item.kind == "rule" or item.pinned)
-    rules = made.add("pin", (_RULES, -1), "Rules", pins)
-    return rules + made.add("rule", (_RULES,), "Rules", map(wording.decision, held))
+    held = [item for item in _ordered(context) if item.kind == "rule" or item.pinned]
+    rules = made.add("rule", (_RULES,), "Rules", map(wording.decision, held))
+    made.of_a_person |= {key for key, item in zip(rules, held, strict=True) if item.origin in OF_A_PERSON}
+    return made.add("pin", (_RULES, -1), "Rules", pins) + rules
 
 
 def _ordered(context: RouteContext) -> list[Decision]:
@@ -151,13 +162,15 @@ def _in_force(made: Recorded, context: RouteContext, *, is_alone: bool = False) 
     """The decisions in force and what was tried and did not work, newest first, and how many the cap took out of the
     file; `is_alone`: those of the hand-over and of the talk, too, for a text that has neither.
     """
-    handed = () if is_alone else {entry.id for entry in handed_over(context).kept}
+    handed = () if is_alone else {entry.id for entry in handed_in_brief(context).kept}
     keys: list[str] = []
     for number, item in enumerate(_ordered(context)):
         is_elsewhere = item.id in handed or item.pinned or (is_in_talk(item, context) and not is_alone)
         if item.kind in _HELD and not is_elsewhere:
             place, heading = _HELD[item.kind]
-            keys += made.add(f"{item.kind}-{number}", (place, number), heading, [wording.decision(item)])
+            added = made.add(f"{item.kind}-{number}", (place, number), heading, [wording.decision(item)])
+            made.of_a_person |= set(added) if item.origin in OF_A_PERSON else set()
+            keys += added
     if count := context.folded.decision_count:
         place, heading = _HELD["decision"]
         line = f"- {count} more, in force or not, in the journal alone: `ralf search WORDS`"

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ralf.brief import wording
 from ralf.brief.filling import Piece
-from ralf.brief.handover_bullets import handed_over
+from ralf.brief.handover_bullets import handed_in_brief, handed_over
 from ralf.brief.pieces import View
 from ralf.brief.record import WORKED, Pieces, composed, part
 from ralf.brief.recorded import (
@@ -113,11 +113,18 @@ def view_of(context: RouteContext, section: str | None = None, query: str | None
         sessions=len(context.sessions),
         warnings=[*map(shown, context.warnings)],
         recorded=made,
-        handed=handed_over(context) if section in (*_BRIEFS, "work") and not context.wholly_foreign else Carried(),
+        handed=Carried() if context.wholly_foreign else _handed(context, section),
         command=context.command,
         git=context.now,
         asked=_asked(context, query),
     )
+
+
+def _handed(context: RouteContext, section: str | None) -> Carried:
+    """What a text shows of what was handed over; beside the person's decisions: without them."""
+    if section in _BRIEFS:
+        return handed_in_brief(context)
+    return handed_over(context) if section == "work" else Carried()
 
 
 def _asked(context: RouteContext, query: str | None) -> Callable[[Piece], float] | None:

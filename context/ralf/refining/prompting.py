@@ -182,7 +182,7 @@ def _state(state: State) -> Iterator[str]:
     yield from filter(None, [lines.branch_and_commit(state), lines.edited(state, 20)])
     yield from (lines.check(run, "", lines=4) for run in state.runs.values() if run.has_failed)
     yield from filter(None, [lines.passing([run for run in state.runs.values() if not run.has_failed], "")])
-    yield from filter(None, lines.todos(state)[1:2])
+    yield from filter(None, lines.todos(state)[2:3])
     yield from (f"- refused by the person: {lines.call(step)}" for step, _ in state.refused.values())
 
 
