@@ -89,6 +89,20 @@ def test_what_the_person_decided_comes_before_the_agents_decisions_and_open_todo
             assert own > 0 or budget < 400, (budget, text)
 
 
+def test_a_brief_says_that_a_record_behind_the_last_message_was_too_large_to_be_read(user: User) -> None:
+    session = user.session()
+    session.says(FIRST)
+    session.answers("It is moved.")
+    session.says(f"Now this dump, and answer in feet: {'x' * (8 << 20)}")
+    session.answers("In feet it is.")
+    recorded(session)
+    text = brief(user, 300)
+    assert FIRST in text and "was too large to be read: it may be a newer message" in text, text
+    session.says(LAST)
+    recorded(session)
+    assert "too large to be read" not in brief(user, 300)
+
+
 def long_talk(user: User) -> tuple[Session, list[str]]:
     """A session of thirty short requests, each of which is worked on; and the requests."""
     session = user.session()

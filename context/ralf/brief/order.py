@@ -27,8 +27,8 @@ Grant = tuple[str, int]
 """The key of a piece, and the number of a length."""
 
 _STEP_1 = (
-    "pinned.0 last status work[:8] last@1 about status own.0 next messages[-1:] commit todos running- fails-0 fails-1 "
-    "edited wrote aside- closing before"
+    "pinned.0 unread last status work[:8] last@1 about status own.0 next messages[-1:] commit todos running- fails-0 "
+    "fails-1 edited wrote aside- closing before"
 )
 """Where the answer to the last message stands, the first message, which holds the rules of the job, and the state; pins
 come before it.

@@ -139,6 +139,11 @@ class Composer:
 
     def _last(self, turn: Turn, message: Message, answers: str) -> None:
         now = lines.standing(turn)
+        unread = [entry for entry in turn.entries if isinstance(entry, Mark) and entry.kind == "unread"]
+        for mark in unread[-1:]:
+            when = f" of {quoting.clock(mark.at, message.at[:10])}" if mark.at else ""
+            text = f"- A later record{when} (line {mark.line}) was too large to be read: it may be a newer message."
+            self.add("unread", (LAST, -1), text)
         words = _words(message)
         is_pasted = cutting.is_pasted(words)
         texts = cutting.messages(words, order.LAST_PASTED if is_pasted else order.LAST)

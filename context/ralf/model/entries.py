@@ -154,6 +154,7 @@ MarkKind = Literal[
     "sent",
     "unsent",
     "noticed",
+    "unread",
 ]
 
 
@@ -164,7 +165,8 @@ class Mark:
     kind   ended, interrupted, stopped (the service failed), titled, requested (a pull request): see
            `ralf.transcripts.events.Form`; todos: the whole list as it is from here on; started, finished: a task in the
            background; branch: what is checked out; rewound: back to before a message, or by a number of turns;
-           handed, sent, unsent, noticed: what became of the client's queue
+           handed, sent, unsent, noticed: what became of the client's queue; unread: a record over 8 MiB, which nobody
+           can tell from a message
     value  its words: the client's reason or error, the branch, the id of a task, of a message, the number of turns
     text   what a task in the background runs
     items  the to-do list

@@ -54,6 +54,8 @@ class Recording:
             if event.form in get_args(MarkKind):
                 kind = cast(MarkKind, event.form)
                 self.entries.append(Mark(kind, at, line, trimmed(event.text, _LONGEST_OUTPUT)))
+        elif event.kind == "other" and event.cut and not event.agent:
+            self.entries.append(Mark("unread", at, line))
         elif event.kind in ("call", "result", "other"):
             self.entries.extend(self._steps.take(event))
 
