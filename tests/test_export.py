@@ -56,6 +56,20 @@ def test_words_of_a_transcript_become_no_markup_no_mention_and_no_reference(said
     assert f"- {shown}\n" in markdown(told(goal=said))
 
 
+@pytest.mark.ci
+def test_the_markdown_has_the_hand_over_the_state_and_the_next_steps(project: Path) -> None:
+    ralf.hand_over(ROUTE, now="The merge is half done.", next=["write _rebase"], root=project)
+    text = markdown(ralf.get_context(ROUTE, root=project))
+    for words in (
+        "- Now: The merge is half done.",
+        "- Next: write \\_rebase",
+        "## Next, by the record",
+        "## State, by the",
+    ):
+        assert words in text
+    assert "- branch delta-sync; " in text and "\n  - Leave store.py alone" in text
+
+
 # ---- a prompt ----
 
 

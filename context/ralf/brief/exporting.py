@@ -7,10 +7,14 @@ image, a mention of somebody or a reference to an issue.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import groupby
 
-from ralf.brief.recorded import Recorded, decided, facts, goal, work
-from ralf.brief.views import render
+from ralf.brief.filling import Piece
+from ralf.brief.record import WORKED, part
+from ralf.brief.recorded import Recorded, decided, facts, goal
+from ralf.brief.views import render, view_of
 from ralf.errors import UsageError
 from ralf.model import RouteContext
 from ralf.text.cleaning import fenced, one_line, shown, trimmed
@@ -74,14 +78,24 @@ def markdown(context: RouteContext) -> str:
     """
     own = check_own(context)
     made = Recorded()
-    for section in (goal, work, decided, facts):
+    for section in (goal, decided, facts):
         section(made, own)
+    stands = part(replace(view_of(own, "work"), git=None), None, WORKED)[1]  # git speaks of this moment, and of here
+    made.pieces |= {key: piece for key, piece in stands.items() if not key.startswith("hand-decision")}
     lines = [f"# {_said(own.route)}"]
     pieces = sorted((piece for piece in made.pieces.values() if piece.heads), key=lambda piece: piece.place)
-    for heading, found in groupby(pieces, key=lambda piece: piece.heads[0][0]):
-        lines += ["", f"## {_said(heading)}", ""]
-        lines += [f"- {_said(piece.levels[-1].removeprefix('- ').removeprefix('> '))}" for piece in found]
+    for heading, found in groupby(pieces, key=lambda piece: piece.heads[0][1]):
+        lines += ["", f"## {_said(heading.removeprefix('### '))}", ""]
+        lines += [line for piece in found for line in _bullets(piece)]
     return "\n".join(lines) + "\n"
+
+
+def _bullets(piece: Piece) -> Iterator[str]:
+    """A piece as a bullet, with one below it for each line that it has besides the first."""
+    label = "".join(f"{text} " for _, text in piece.heads[1:])
+    first, *others = filter(str.strip, piece.levels[-1].splitlines())
+    yield f"- {_said(label + first.removeprefix('- ').removeprefix('> '))}"
+    yield from (f"  - {_said(line.strip().removeprefix('> '))}" for line in others)
 
 
 def _said(text: str) -> str:
