@@ -96,6 +96,15 @@ def test_the_fourth_agent_reads_its_task_all_summaries_and_decisions_before_it_a
     assert [one.id for one in found.before] == ["TASK-c", "TASK-b", "TASK-a"]
 
 
+def test_whoever_reads_a_report_on_a_task_is_not_told_that_nothing_was_done(kept: Kept, tmp_path: Path) -> None:
+    ownership.init(Project(tmp_path), share=False)
+    kept.all = {"TASK-d": replace(kept.all["TASK-d"], task=Task("TASK-d", "Title", "Text"))}
+    assert "Nothing was done before" in told(tmp_path, kept).render()
+    kept.all["TASK-d"] = replace(kept.all["TASK-d"], progress="half")
+    text = told(tmp_path, kept).render()
+    assert "half" in text and "Nothing was done before" not in text
+
+
 def test_after_a_crash_the_next_agent_is_told_of_each_attempt_and_reads_the_brief(project: Path, kept: Kept) -> None:
     ralf.record_decision("TASK-d", "One path element for the curve", rationale="90 KB else", root=project)
     before = (

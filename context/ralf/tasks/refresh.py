@@ -348,6 +348,7 @@ def _orders(found: Refresh, ended: Sequence[Attempt]) -> str:
         then = "It is the last task of its chain: after that, end your session."
     else:
         then = f"After that, claim the next task with `{ralf} task claim` and read `{ralf} task show`."
+    is_begun = bool(found.before or ended or state.progress or state.evidence) or found.context is not None
     is_free = state.claim is None and state.task.status == "pending"
     return _ORDERS["foreign" if found.action == "look" and state.is_foreign else found.action].format(
         agent=_agent(found.agent),
@@ -356,7 +357,7 @@ def _orders(found: Refresh, ended: Sequence[Attempt]) -> str:
         route=route,
         holder=_agent(state.claim.by) if state.claim is not None else "no one",
         free=f" To work on it: `{ralf} task claim {task}`." if is_free else "",
-        known=_KNOWN if found.before or ended or found.context is not None else _FRESH,
+        known=_KNOWN if is_begun else _FRESH,
         again=_AGAIN.format(count=len(ended) + 1, outcome=_agent(ended[-1].outcome)) if ended else "",
         checked="the `verify:` command must pass"
         if state.task.verify.strip()
