@@ -203,7 +203,7 @@ def tidy(project: Project, agent: str) -> Memory:
         gone = [one for one in idle if one.origin not in STATED and one.kind not in ("preference", "relationship")]
         why = "confidence {0.confidence:.2f} with {0.uses} uses"
         drops = [delta("drop", item.id, reason=why.format(item), origin="mechanical") for item in gone]
-        return [*drops, delta("compact")]
+        return [*drops, delta("compact")] if drops else []
 
     return write(project, agent, deltas)
 
