@@ -130,8 +130,9 @@ def content(root: Path) -> object:
 def test_a_write_that_a_later_one_built_on_is_not_taken_back(tmp_path: Path) -> None:
     decide(tmp_path, "One")
     decide(tmp_path, "Two", supersedes="DEC-001")
-    with pytest.raises(Busy, match="was changed after r1"):
+    with pytest.raises(Busy, match="was changed after r1 by r2") as caught:
         undo(ROUTE, 1, root=tmp_path)
+    assert f"ralf undo {ROUTE} r2; it is a person's" in str(caught.value.hint)
     assert in_force(tmp_path) == ["Two"]
 
 

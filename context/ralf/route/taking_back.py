@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ralf import routing
@@ -174,6 +174,22 @@ def _can_go(record: Record) -> bool:
     return is_write and payload.get("decision") != {} and not payload.get("accepts")
 
 
+def _changed_last(project: Project, now: RouteContext, revision: int, at: Sequence[str]) -> Event:
+    """The newest write after a revision that changed what is at a place."""
+    later = [event for event, _ in history.events(project, now.route) if event.revision > revision]
+    contexts = history.contexts_at(project, now.route, [f"r{n}" for n in range(revision, now.revision + 1)])
+    for event in reversed(later):
+        before, after = (to_tree(contexts[f"r{n}"]) for n in (event.revision - 1, event.revision))
+        if any(_is_around(change["at"], at) for change in merge.diff(before, after)):
+            return event
+    return later[-1]
+
+
+def _is_around(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    """Whether one place is the other, or within it."""
+    return all(str(a) == str(b) for a, b in zip(one, other, strict=False))
+
+
 def _changes(project: Project, now: RouteContext, revision: int) -> list[Change]:
     """The changes to `now` that take back what a revision brought; Busy where a later one changed the same."""
     moments = f"r{revision - 1}", f"r{revision}"
@@ -182,6 +198,9 @@ def _changes(project: Project, now: RouteContext, revision: int) -> list[Change]
     changes = changes_back(after, before)
     since = next(iter(merge.conflicts(to_tree(after), to_tree(now), changes)), None)
     if since is not None:
-        what = f"{'.'.join(since.at)} was changed after r{revision}: undo that first"
-        raise Busy(now.route, what, f"ralf log {now.route}")
+        changer = _changed_last(project, now, revision, since.at)
+        undo = f"ralf undo {now.route} r{changer.revision}"
+        hint = undo if changer.who == "agent" else f"{undo}; it is a person's: at a terminal only"
+        said = f"r{changer.revision} ({changer.kind}, {changer.who})"
+        raise Busy(now.route, f"{'.'.join(since.at)} was changed after r{revision} by {said}: undo that first", hint)
     return merge.open_changes(changes, to_tree(now))
