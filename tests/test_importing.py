@@ -315,6 +315,15 @@ def test_an_empty_history_invents_nothing_and_examples_in_comments_are_not_found
     assert not any("example" in hit.text for hit in ralf.search("run-example-1 recommend", root=tmp_path))
 
 
+def test_a_memory_that_nobody_has_filled_in_is_counted_once_as_nothing(tmp_path: Path) -> None:
+    empty = WORKER.replace('"station 12", "station 14"', "").replace('"station 12"', "null")
+    put(tmp_path, "memories/empty-timeline-memory.md", empty)
+    put(tmp_path, "memories/decisions/timeline-memory.md", f"{WORKER}\n## Decisions\n")
+    report = import_all(projects.find(tmp_path), paths=[tmp_path / "memories"], dry_run=True)
+    assert sorted(one.outcome for one in report.files) == ["imported", "nothing"]
+    assert "2 files: 1 would be taken, 1 with nothing written" in report.lines()[-1]
+
+
 def test_a_filled_history_becomes_checkpoints_and_what_an_analyst_decided_a_decision(tmp_path: Path) -> None:
     head, tail = WORKER.split("reading_history:\n")
     put(tmp_path, "timeline-memory.md", head + HISTORY + tail[tail.index("\ncurrent_context") :])

@@ -219,7 +219,11 @@ def import_all(
             call.take_tasks(base, is_asked=what == TASKS)
     if not paths and what in ("", *clients):
         call.take_sessions(what or None, since)
-    call.report.files.sort(key=lambda one: one.path)
+    unused = {one.path: one for one in call.report.files if one.outcome == "nothing"}
+    used = [one for one in call.report.files if one.outcome != "nothing"]
+    for one in used:  # a file at which several sources looked counts once
+        unused.pop(one.path, None)
+    call.report.files = sorted([*used, *unused.values()], key=lambda one: one.path)
     call.report.backups = sorted(set(call.report.backups))
     call.report.warnings = list(dict.fromkeys(call.report.warnings))
     return call.report

@@ -127,12 +127,15 @@ def _read_fenced(memory: _Memory, state: Fence) -> Reading:
     for key, rows in histories.items():
         for number, row in enumerate(rows, start=1):
             _add_fenced_run(memory, state, key, number, row if isinstance(row, Mapping) else {"run": row})
+    work = _fenced_work(tree)
+    if not (memory.runs or work or about.get("total_runs") or record.broken):
+        return Reading("nothing", why="a template: it tells of no run and of no work")
     header = {name.lower(): value for name, value in memory.header.items()}
     kept = {"header": header} if header else {}
     kept |= {key: value for key, value in tree.items() if not histories.get(key)}
     bare = "\n".join(line for line in state.text.split("\n") if line.strip() and not line.lstrip().startswith("#"))
     within = range(state.first - 1, state.last + 2)
-    parts = memory.parts(bare, within, str(about.get("last_updated") or ""), _fenced_work(tree), kept)
+    parts = memory.parts(bare, within, str(about.get("last_updated") or ""), work, kept)
     if not record.broken:
         return Reading("imported", parts)
     places = "; ".join(f"line {state.first + first - 1}: {wrong}: {what}" for first, _, what in record.broken)
