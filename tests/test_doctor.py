@@ -18,7 +18,9 @@ import hookkit
 import ralf
 import storekit
 from ralf.maintenance import ownership
+from ralf.memory.writing import remember
 from ralf.project import Project
+from ralf.storage import registry
 from ralf_integrations import doctor
 from ralf_integrations.client import CLIENTS
 from ralf_integrations.clients import condition, installation
@@ -67,6 +69,15 @@ def problems(project: Project) -> list[Check]:
 
 
 needs_install = pytest.mark.skipif(not hookkit.is_installed(), reason="ralf is not installed for this Python")
+
+
+def test_records_that_are_not_known_to_be_the_users_are_named(cli: Cli, project: Project) -> None:
+    ralf.record_decision("tide", "Use tabs", root=project.root)
+    remember("fact", "The quay is closed", origin="person", root=project.root)
+    registry.remove(project.root)
+    assert "is not known to be yours" in cli("memory", root=project.root).err
+    (said,) = found(Project(project.root), "store", "warning")
+    assert said.startswith("2 records are not known to be yours") and "routes/tide" in said
 
 
 def test_what_is_not_there_is_said_with_what_to_type(project: Project) -> None:

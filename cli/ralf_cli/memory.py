@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from ralf import environment
-from ralf.memory.family import Delta, delta, edit_of, stated
+from ralf.memory.family import Delta, delta, edit_of, stated, stream_of
 from ralf.memory.model import KINDS, Item, Memory, check_agent
 from ralf.memory.provenance import why as why_item
 from ralf.memory.selection import get_memory
@@ -116,6 +116,8 @@ def _show_items(kind: str | None, *, all_: bool, offers: bool) -> None:
         say(f"{left:,} more, of less value: ralf memory show --all")
     elif not items and found.items:
         say(f"no {'offered item' if offers else kind} yet; all items: ralf memory show")
+    elif not items and project().store.is_foreign(stream_of(_whose()[1])):
+        say("what is remembered here is not known to be yours, so nothing of it is shown: ralf trust")
     elif not items:
         say('nothing is remembered yet; hooks learn from checkpoints, or add an item: ralf memory add fact "TEXT"')
     if found.offers and not offers:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from ralf import config, extensions
 from ralf.config.local_config import local_config_of
 from ralf.errors import RalfError
+from ralf.maintenance.ownership import find_theirs
 from ralf.maintenance.verify import unwritable, verify
 from ralf.project import Project
 from ralf.redact import engine
@@ -198,3 +199,6 @@ def _store(project: Project) -> Iterator[Check]:
         found = ", ".join(f"{count:,} {noun}{'s' * (count != 1)}" for count, noun in counts)
         rest = f"; {report.passed_over:,} older routes not looked at: ralf doctor --store" if report.passed_over else ""
         yield Check("store", "ok", f"whole: {found}{rest}")
+    if theirs := find_theirs(project):
+        what = f"{sum(map(len, theirs.values())):,} records are not known to be yours, so they are handed to nobody: "
+        yield Check("store", "warning", f"{what}{', '.join(list(theirs)[:4])}", "ralf trust")
