@@ -11,6 +11,7 @@ import pytest
 
 import ralf
 import storekit
+from ralf.storage import registry
 from storekit import Cli, context_of, grow, kept_bytes, records_of, remount, route_file, small_disk, write_session
 
 CONFLICT = b"<<<<<<< HEAD\n%s=======\n  extra: x\n>>>>>>> branch\n"
@@ -112,6 +113,7 @@ def _complains_below(ran: storekit.Ran, folder: Path) -> None:
 def test_a_read_only_disk_is_named_and_can_still_be_read(cli: Cli, project: Path, tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "4m") as disk:
         storekit.copied(project, disk / "p")
+        (disk / "empty").mkdir()
         grow(disk / "p" / "session.jsonl", 500, 60)
         before = kept_bytes(disk / "p")
         remount(disk, "ro")
@@ -124,6 +126,10 @@ def test_a_read_only_disk_is_named_and_can_still_be_read(cli: Cli, project: Path
         ):
             _complains_below(cli(*args, root=disk / "p"), disk)
         assert kept_bytes(disk / "p") == before
+        known = {one.path for one in registry.everyone()}
+        for args in (("init", "--yes"), ("decide", "new", "Go on")):
+            _complains_below(cli(*args, root=disk / "empty"), disk)
+        assert {one.path for one in registry.everyone()} == known
         assert "Keep the old columns" in cli("show", "good", root=disk / "p").out
         assert cli("list", root=disk / "p").status == 0
         assert cli("status", root=disk / "p").status == 0

@@ -316,7 +316,13 @@ class Project:
             files.tighten(self.folder)
         except FileNotFoundError:
             self.establish()  # before anything is made: it may be refused
-            files.make(self.folder)
+            try:
+                files.make(self.folder)
+            except OSError:
+                if self.folder in made:  # registered by this process, and nothing is there
+                    made.remove(self.folder)
+                    registry.remove(Path(self.owner.path))
+                raise
         self.establish()
         files.make(self.routes)
         self.git.hide()

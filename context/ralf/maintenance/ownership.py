@@ -102,8 +102,14 @@ def init(project: Project, *, share: bool, accept: bool = False) -> list[Step]:
     if not project.owner.has_opted_in:
         before = digest_of_settings(project)
         found = {project.config_file.name: before} if before else {}
+        is_new = not (project.owner.key or project.folder.exists())
         _register(project)
-        project.prepare()
+        try:
+            project.prepare()
+        except (OSError, RalfError):
+            if is_new and not project.folder.exists():
+                registry.remove(Path(project.owner.path))
+            raise
         if not project.owner.hooks:
             accepted = project.owner.accepted | (found if accept else {})
             project.owner.update(hooks=True, unaccepted={} if accept else found, accepted=accepted)
