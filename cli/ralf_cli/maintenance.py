@@ -243,14 +243,16 @@ def trust(name: str | None) -> None:
     streams = {} if name else ownership.find_theirs(here)
     counts = {stream: len(digests) for stream, digests in streams.items()}
     found = trusting.everything(here, name or "")
-    if name and not found:
+    if name and not found and not trusting.is_known(here, name):
         found = trusting.everything(here, routing.existing(here, name))
     if is_json():
         foreign = [{"kind": one.kind, "name": one.name, "text": one.text} for one in found]
         emit_json({"streams": counts, "foreign": foreign})
         return
     if not found and not streams:
-        click.echo(f"{name or here.folder}: no content from elsewhere")
+        shares = name is not None and trusting.shares(here, name)
+        what = "shares nothing new" if shares else "no content from elsewhere"
+        click.echo(f"{name or here.folder}: {what}")
         return
     displayed = _show_streams(counts)
     for one in found:
@@ -282,7 +284,8 @@ def _show_streams(streams: dict[str, int]) -> ownership.Theirs:
     """Show all records of streams that are not this user's; return their digests."""
     digests = {}
     if streams:
-        click.echo(f"{sum(streams.values()):,} records in {len(streams):,} streams that your ralf did not write here:")
+        told = f"{so_many(sum(streams.values()), 'record')} in {so_many(len(streams), 'stream')}"
+        click.echo(f"{told} that your ralf did not write here:")
     for stream, count in streams.items():
         click.echo(f"{stream}: {count:,}")
         records = [*ownership.records_of(project(), stream)]
