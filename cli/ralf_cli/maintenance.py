@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from itertools import chain, groupby
 
@@ -184,7 +185,8 @@ def forget(ctx: click.Context, route: str | None, id_: str | None, text: str | N
             for line in _lines(looked):
                 say(line)
             what = f"the whole route {looked.route}" if looked.whole else ", ".join(looked.ids) or "this text"
-            _confirm(f"Forget {what}", "nothing was forgotten")
+            again = shlex.join(["ralf", "forget", route, *([id_] if id_ else ["--text", "-"] if text else []), "--yes"])
+            _confirm(f"Forget {what}", "nothing was forgotten", again)
     done = _forget(route, id_, text, dry_run=bool(given("dry_run")))
     answer(done, *_lines(done))
     if done.done and done.files and project().git.shares():
@@ -197,15 +199,18 @@ def forget(ctx: click.Context, route: str | None, id_: str | None, text: str | N
 def _forget_run(run: str) -> None:
     check_no_agent(run, "nothing was deleted", f"ralf forget --run {run}")
     if not given("yes"):
-        _confirm(f"Delete all of {run}", "nothing was deleted")
+        _confirm(f"Delete all of {run}", "nothing was deleted", shlex.join(["ralf", "forget", "--run", run, "--yes"]))
     gone = forget_run(run, root=root())
     answer({"run": run, "deleted": gone}, f"{run}: deleted, {gone:,} records and blobs")
 
 
-def _confirm(question: str, refused: str) -> None:
-    """Ask on a terminal; UsageError without a yes."""
+def _confirm(question: str, refused: str, again: str) -> None:
+    """Ask on a terminal; UsageError where nobody says yes.
+
+    again  the command that does it without asking
+    """
     if not sys.stdin.isatty():
-        raise click.UsageError(f"{refused}: this cannot be undone, and needs --yes without a terminal")
+        raise Misused(f"{refused}: this cannot be undone, and needs --yes without a terminal", again)
     if not click.confirm(f"{question}? This cannot be undone", err=True):
         raise click.UsageError(refused)
 
