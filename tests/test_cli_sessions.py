@@ -336,7 +336,7 @@ def test_arguments_that_are_not_utf_8_do_no_harm(tmp_path: Path) -> None:
     done = subprocess.run(
         command, cwd=tmp_path, env=storekit.environment(tmp_path), capture_output=True, timeout=storekit.HANGS
     )
-    assert done.returncode == 0 and done.stderr.startswith(b"note: created the project") and b"\n" in done.stderr
+    assert done.returncode == 0 and b"note: created the project" in done.stderr
     text = storekit.route_file(tmp_path, "tide").read_text(encoding="utf-8")
     assert "au lait" in text
 

@@ -80,6 +80,16 @@ def test_records_that_are_not_known_to_be_the_users_are_named(cli: Cli, project:
     assert said.startswith("2 records are not known to be yours") and "routes/tide" in said
 
 
+@pytest.mark.parametrize(("file", "command"), [("pipx_metadata.json", "pipx"), ("uv-receipt.toml", "uv tool")])
+def test_who_has_installed_ralf_off_the_path_is_told_how_to_mend_the_path(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, command: str
+) -> None:
+    (tmp_path / file).touch()
+    monkeypatch.setattr("sys.prefix", str(tmp_path))
+    hints = [check.hint for check in condition.checks(project) if check.name == "command"]
+    assert len(hints) == 1 and hints[0].startswith(command)
+
+
 def test_what_is_not_there_is_said_with_what_to_type(project: Project) -> None:
     checks = {check.name: check for check in doctor.examine(project)}
     assert checks["project"].state == "ok"

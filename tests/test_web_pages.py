@@ -128,6 +128,12 @@ def test_a_text_is_rendered_below_the_page_s_headings_and_leads_nowhere() -> Non
     assert not [attrs for _, attrs in page.tags if attrs]
 
 
+def test_lines_of_output_stay_lines_in_a_brief() -> None:
+    told = "- `make`: FAILED\n    first line\n    second line\n"
+    assert "br" in [tag for tag, _ in Page(str(markdown(told, keep_lines=True))).tags]
+    assert "br" not in [tag for tag, _ in Page(str(markdown(told))).tags]
+
+
 _CLOCK = r"\d\d:\d\d"
 _LOST = "did not arrive: its log does not have it"
 
@@ -307,6 +313,7 @@ def test_the_pages_of_a_server_that_no_person_has_started_at_a_terminal_only_rea
             assert client.post(path, sent).status == 403
         for path in ("/", "/routes/tide", "/memory"):
             assert client.get(path).forms() == {}
+            assert "has no forms" in client.get(path).text
     assert len(ralf.get_context("tide", root=project.root).decisions) == 1
 
 
@@ -342,6 +349,7 @@ def test_an_offer_is_accepted_as_it_was_shown_or_dropped_and_a_person_adds_a_pre
     writing.record(project, "main", [edit_of("fact-1", ["text=Tides turn. Push at once"], "file")])
     answer = client.post("/memory/accept", hidden)
     assert answer.status == 409 and "was changed since" in answer.text
+    assert client.get("/memory/item?id=fact-2").forms()["/memory/accept"]["id"] == "fact-2"
     second, third = (offered(client, f"fact-{number}") for number in (2, 3))
     for path, sent, said in (
         ("/memory/accept", second, "Accepted fact-2."),

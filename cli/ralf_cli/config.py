@@ -52,6 +52,8 @@ def _list() -> None:
         return
     main = here.config_file.name
     shown = [one for one in found if one.source != DEFAULT or one.note or one.file == main]
+    in_force = {one.key: one for one in shown if one.source != DEFAULT}  # of a key of both files the last one
+    shown = [one for one in shown if one.note or in_force.get(one.key, one) is one]
     with handed_over():
         rows = [(one.key, _value(one), one.source, one.does) for one in shown]
         table(("KEY", "VALUE", "SOURCE", "WHAT IT DOES"), rows)

@@ -108,11 +108,15 @@ def web(port: int) -> None:
     _check_extra("ralf web")
     from ralf_integrations.web import server
 
+    is_persons = is_person()
+
     def ready(address: str) -> None:
         click.echo(address)
         say("open it in a browser on this machine; it works once. Ctrl-C ends the server")
+        if not is_persons:
+            say("note: the pages have no forms: no person started this in a terminal")
 
-    server.serve(root(), port=port, ready=ready, is_persons=is_person())
+    server.serve(root(), port=port, ready=ready, is_persons=is_persons)
 
 
 def _check_extra(command: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from itertools import chain, groupby
 
@@ -184,7 +185,8 @@ def forget(ctx: click.Context, route: str | None, id_: str | None, text: str | N
             for line in _lines(looked):
                 say(line)
             what = f"the whole route {looked.route}" if looked.whole else ", ".join(looked.ids) or "this text"
-            _confirm(f"Forget {what}", "nothing was forgotten")
+            again = shlex.join(["ralf", "forget", route, *([id_] if id_ else ["--text", "-"] if text else []), "--yes"])
+            _confirm(f"Forget {what}", "nothing was forgotten", again)
     done = _forget(route, id_, text, dry_run=bool(given("dry_run")))
     answer(done, *_lines(done))
     if done.done and done.files and project().git.shares():
@@ -197,15 +199,18 @@ def forget(ctx: click.Context, route: str | None, id_: str | None, text: str | N
 def _forget_run(run: str) -> None:
     check_no_agent(run, "nothing was deleted", f"ralf forget --run {run}")
     if not given("yes"):
-        _confirm(f"Delete all of {run}", "nothing was deleted")
+        _confirm(f"Delete all of {run}", "nothing was deleted", shlex.join(["ralf", "forget", "--run", run, "--yes"]))
     gone = forget_run(run, root=root())
     answer({"run": run, "deleted": gone}, f"{run}: deleted, {gone:,} records and blobs")
 
 
-def _confirm(question: str, refused: str) -> None:
-    """Ask on a terminal; UsageError without a yes."""
+def _confirm(question: str, refused: str, again: str) -> None:
+    """Ask on a terminal; UsageError where nobody says yes.
+
+    again  the command that does it without asking
+    """
     if not sys.stdin.isatty():
-        raise click.UsageError(f"{refused}: this cannot be undone, and needs --yes without a terminal")
+        raise Misused(f"{refused}: this cannot be undone, and needs --yes without a terminal", again)
     if not click.confirm(f"{question}? This cannot be undone", err=True):
         raise click.UsageError(refused)
 
@@ -243,14 +248,16 @@ def trust(name: str | None) -> None:
     streams = {} if name else ownership.find_theirs(here)
     counts = {stream: len(digests) for stream, digests in streams.items()}
     found = trusting.everything(here, name or "")
-    if name and not found:
+    if name and not found and not trusting.is_known(here, name):
         found = trusting.everything(here, routing.existing(here, name))
     if is_json():
         foreign = [{"kind": one.kind, "name": one.name, "text": one.text} for one in found]
         emit_json({"streams": counts, "foreign": foreign})
         return
     if not found and not streams:
-        click.echo(f"{name or here.folder}: no content from elsewhere")
+        shares = name is not None and trusting.shares(here, name)
+        what = "shares nothing new" if shares else "no content from elsewhere"
+        click.echo(f"{name or here.folder}: {what}")
         return
     displayed = _show_streams(counts)
     for one in found:
@@ -282,7 +289,8 @@ def _show_streams(streams: dict[str, int]) -> ownership.Theirs:
     """Show all records of streams that are not this user's; return their digests."""
     digests = {}
     if streams:
-        click.echo(f"{sum(streams.values()):,} records in {len(streams):,} streams that your ralf did not write here:")
+        told = f"{so_many(sum(streams.values()), 'record')} in {so_many(len(streams), 'stream')}"
+        click.echo(f"{told} that your ralf did not write here:")
     for stream, count in streams.items():
         click.echo(f"{stream}: {count:,}")
         records = [*ownership.records_of(project(), stream)]

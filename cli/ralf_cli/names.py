@@ -18,9 +18,9 @@ _AQUA: dict[str, tuple[tuple[str, ...], str | None]] = {
 
 _HINTS = {
     "ralf": {
-        **dict.fromkeys(("add", "decision", "record"), "decide"),
+        **dict.fromkeys(("decision", "record"), "decide"),
         **dict.fromkeys(("cat", "get", "load", "open", "read", "resume", "view", "why"), "show"),
-        **dict.fromkeys(("delete", "drop", "remove", "rm"), "undo"),
+        **dict.fromkeys(("delete", "drop", "remove", "rm"), "undo ID"),
         **dict.fromkeys(("restore", "revert", "rollback"), "undo --to CHECKPOINT"),
         **dict.fromkeys(("events", "history"), "log"),
         **dict.fromkeys(("find", "grep"), "search"),
@@ -52,6 +52,7 @@ _HINTS = {
         **dict.fromkeys(("close", "complete", "finish"), "done"),
         **dict.fromkeys(("create", "new"), "add"),
         **dict.fromkeys(("next", "start", "take"), "claim"),
+        **dict.fromkeys(("fresh", "refresh"), "show --fresh"),
         "ls": "list",
         "update": "edit",
     },
@@ -65,12 +66,17 @@ _HINTS = {
         **dict.fromkeys(("--rationale", "--reason", "--why"), "--because TEXT"),
     },
     "ralf doctor": {"--fix": "--repair"},
+    "ralf task done": dict.fromkeys(("--result", "--summary", "--text"), '"SUMMARY"'),
+    "ralf task fail": dict.fromkeys(("--message", "--reason", "--why"), '"REASON"'),
+    "ralf task progress": dict.fromkeys(("--message", "--note", "--text"), '"TEXT"'),
 }
 """Names and options of other tools after a command, and what to type here."""
 
 _EXTRA = re.compile(r"Got unexpected extra argument \(([^ ]+)\)")
 
 _NO_SUCH = re.compile(r"No such command '([^']*)'\.(?: Did you mean '([^']*)')?")
+
+_NO_CHOICE = re.compile(r"'([^']*)' is not one of ")
 
 
 def resolved(args: Sequence[str]) -> list[str]:
@@ -83,17 +89,14 @@ def resolved(args: Sequence[str]) -> list[str]:
     return [*command, *(one.removeprefix(f"{option}=") for one in args[1:] if one != option)]
 
 
-_OF_A_TASK = frozenset(("-p", "--priority", "-t", "--tag", "--after", "--verify", "--role"))
-
-
 def of_another_tool(words: Sequence[str]) -> str:
     """The command here for a command line of Aqua, "" for any other."""
     name, rest = words[0].casefold(), words[1:]
-    if name == "add" and not _OF_A_TASK.isdisjoint(rest):
-        return f"ralf task add {shlex.join(rest)}"
+    if name not in ("add", "fail", "progress"):
+        return ""
     if name == "fail":
-        return f"ralf task fail {shlex.join(one.removeprefix('--reason=') for one in rest if one != '--reason')}"
-    return ""
+        rest = [one.removeprefix("--reason=") for one in rest if one != "--reason"]
+    return f"ralf task {name} {shlex.join(rest)}".rstrip()
 
 
 def meant(error: click.UsageError) -> str:
@@ -104,7 +107,22 @@ def meant(error: click.UsageError) -> str:
         return "ralf task done TEXT --task ID, or ralf task fail REASON --task ID"
     if path == "ralf checkpoint" and error.ctx is not None and (extra := _EXTRA.fullmatch(error.format_message())):
         return f"{path} {error.ctx.params['route']} --transcript {shlex.quote(extra[1])}"
+    if isinstance(error, click.BadParameter) and (choice := _choice(error)):
+        return f"{path} {choice}"
     command = _NO_SUCH.match(error.format_message())
     name = error.option_name if isinstance(error, click.NoSuchOption) else command[1].casefold() if command else ""
     found = _HINTS.get(path, {}).get(name) or (command[2] if command else "")
+    if path == "ralf task" and name in ("plan", "serialize"):
+        return "ralf plan"
     return f"{path} {found}" if found else ""
+
+
+def _choice(error: click.BadParameter) -> str:
+    """An option with the choice that is nearest to the one that was typed, "" where none is near."""
+    wrong, param = _NO_CHOICE.match(error.message), error.param
+    if wrong is None or not isinstance(param, click.Option) or not isinstance(param.type, click.Choice):
+        return ""
+    import difflib  # only for who mistypes one
+
+    near = difflib.get_close_matches(wrong[1].casefold(), param.type.choices, n=1)
+    return " ".join([param.opts[0], *near]) if near else ""

@@ -80,7 +80,7 @@ def _lines(
     found: Status, task: TaskState | None, tasks: TaskList | None, called: str, others: list[RouteSummary]
 ) -> Iterator[tuple[str, str]]:
     """The lines of the status: a name and a text each."""
-    state = "not opted in: ralf init" if not found.opted_in else "" if found.hooks else "hooks are off: ralf init"
+    state = "not enabled: ralf init" if not found.opted_in else "" if found.hooks else "hooks are off: ralf init"
     yield "project", f"{found.root}" + (f"  ({state})" if state else "")
     is_alone = found.rule == routing.DEFAULT and not found.revision and found.routes == 1 and not environment.is_agent()
     only = f"; commands that name none use the only one: {found.others[0]}" if is_alone else ""
@@ -169,7 +169,10 @@ def suggest(found: Status | None) -> None:
     elif found.opted_in:
         commands = ["ralf checkpoint NAME", 'ralf decide NAME "WHAT" --because "WHY"', "ralf doctor"]
     else:
-        commands = ["ralf init --client claude-code (or codex, gemini)", "ralf checkpoint NAME --transcript FILE"]
+        commands = [
+            "ralf init --client claude-code (or codex, gemini, opencode)",
+            "ralf checkpoint NAME --transcript FILE",
+        ]
     for typed in (*commands, "ralf --help"):
         say(f"next: {typed}")
 

@@ -67,6 +67,7 @@ def decide(
             made = pinned(route, pin, origin=origin or author(), root=root())
             answer(made, f"{called_now(route)}: pinned line {made.line}: {echoed(made.words)}")
             return
+        is_made = routing.known(project(), route) is None
         decision = ralf.record_decision(
             route,
             text,
@@ -80,6 +81,8 @@ def decide(
             warn=lambda warning: say(f"warning: {warning}"),
         )
     answer(decision, f"{called_now(route)}: {decision.id}: {echoed(decision.decision)}")
+    if is_made:
+        say(f"note: {route} is a new route")
     state = load_state(*routing.find(route, root()))
     check_shown(next(iter(state.context.warnings), "") if state is not None else "")
 

@@ -52,11 +52,11 @@ def examine(project: Project) -> Iterator[Check]:
 
 def _project(project: Project) -> Iterator[Check]:
     if not project.owner.has_opted_in:
-        yield Check("project", "problem", f"{project.root}: has not opted in: hooks do nothing", "ralf init")
+        yield Check("project", "problem", f"{project.root}: not enabled: hooks do nothing", "ralf init")
     elif config.of(project).hooks == "off":
         yield Check("project", "warning", f"{project.config_file}: hooks are switched off", "ralf init")
     else:
-        yield Check("project", "ok", f"{project.root}: has opted in, hooks are on")
+        yield Check("project", "ok", f"{project.root}: enabled, hooks are on")
 
 
 def _system(_: Project) -> Iterator[Check]:

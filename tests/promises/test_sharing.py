@@ -92,6 +92,14 @@ def test_a_third_person_sees_whose_decisions_they_are_and_speaks_for_neither(
     assert "Use SQLite" not in handed
 
 
+def test_who_asks_for_what_a_colleague_shares_hears_that_nothing_is_new(team: tuple[User, User]) -> None:
+    ann, _ = team
+    assert merged(ann, "bob")
+    assert "accepted" in ann.has_typed("trust", "Bob", answer="y\n")
+    assert "nothing new" in ann.does("trust", "Bob").out
+    ann.ralf("trust", "Zoe").complains(3, "Zoe")
+
+
 def test_sharing_is_refused_where_there_is_no_git(stranger: User) -> None:
     ran = stranger.ralf("init", "--share", "--yes")
     assert ran.status == 2 and "no git repository" in ran.err

@@ -119,9 +119,9 @@ def change_setting(project: Configured, key: str, values: Sequence[str] | None, 
     values  as a person types them, several for a list; None: back to the default
     local   in `config.local.yaml` instead of `config.yaml`
 
-    UsageError for an unknown key, a value that makes no sense, a key of the other file, a project that has not opted
-    in, a file that came with the repository and is not accepted, and one with no room for the line; Damaged for a file
-    that is no configuration; Busy, OSError.
+    UsageError for an unknown key, a value that makes no sense, a key of the other file, a project in which ralf is not
+    enabled, a file that came with the repository and is not accepted, and one with no room for the line; Damaged for a
+    file that is no configuration; Busy, OSError.
     """
     path = project.local_config_file if local else project.config_file
     of_this_machine = not local and key in known(local=True)
@@ -133,7 +133,7 @@ def change_setting(project: Configured, key: str, values: Sequence[str] | None, 
     if key in SECRET:
         raise UsageError(path, f"{key} may hold a secret, which a shell would keep", f"write it into the file: {path}")
     if not project.owner.has_opted_in:
-        raise UsageError(project.folder.parents[1], "this project has not opted in", "ralf init")
+        raise UsageError(project.folder.parents[1], "ralf is not enabled in this project", "ralf init")
     cls: Any = LocalConfig if local else Config
     value = None if values is None else _value(path, key, values, {field.name: field for field in fields(cls)}[key])
     if local:

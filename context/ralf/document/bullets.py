@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ralf.model import Decision
 from ralf.text.cleaning import one_line, prose
 from ralf.text.patterns import regex
@@ -42,8 +44,13 @@ def bullet_of(item: Decision, *, in_file: bool = False) -> str:
     why = "Came of it" if item.status == "done" else "Because"
     parts += [f"{why}: {prose(item.rationale)}"] if item.rationale else []
     parts += [f"Rejected: {'; '.join(map(one_line, item.alternatives))}"] if item.alternatives else []
+    return f"- {sentences(parts)}"
+
+
+def sentences(parts: Sequence[str]) -> str:
+    """Parts on a line, a full stop behind each but the last that has none."""
     ended = [part if part.endswith((".", "!", "?", "…", ":")) else f"{part}." for part in parts[:-1]]
-    return f"- {' '.join([*ended, parts[-1]])}"
+    return " ".join([*ended, *parts[-1:]])
 
 
 def parts_of(bullet: str) -> tuple[str, str, tuple[str, ...]]:

@@ -17,7 +17,7 @@ from ralf.document import merge
 from ralf.document.judging import NEW
 from ralf.document.state import digest_of
 from ralf.document.tree import to_tree
-from ralf.errors import Busy, Damaged, DamagedRouteFile, UsageError
+from ralf.errors import Busy, Damaged, DamagedRouteFile, NotFound, UsageError
 from ralf.maintenance import ownership
 from ralf.model import Decision, RouteContext
 from ralf.project import Project
@@ -65,6 +65,22 @@ def everything(project: Project, name: str = "") -> list[Foreign]:
         *_commands(project),
     )
     return [one for one in parts if not name or name.casefold() == one.name.casefold()]
+
+
+def shares(project: Project, name: str) -> bool:
+    """Whether something that a person of this name shared has been accepted."""
+    return any(note.by.casefold() == name.casefold() for note in shared.others(project).accepted)
+
+
+def is_known(project: Project, name: str) -> bool:
+    """Whether a task, an agent with a memory or a person who shares has this name, whatever of theirs is foreign."""
+    from ralf.memory import writing
+    from ralf.tasks import store
+
+    names = writing.agents(project)
+    with suppress(NotFound, UsageError):  # a title that several tasks have
+        names.append(store.Tasks(project).get(name).task.id)
+    return shares(project, name) or name.casefold() in (one.casefold() for one in names)
 
 
 def _routes(project: Project, name: str) -> Iterator[Foreign]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ralf import environment
+from ralf.document import bullets
 from ralf.document.record import now
 from ralf.document.tree import from_tree, to_tree
 from ralf.model import OF_A_PERSON, Decision, RouteContext
@@ -375,9 +376,10 @@ def lines_of(note: Note, named: Mapping[str, Decision]) -> Iterator[str]:
             item.superseded_by and f"see {item.superseded_by}{words_of(item.superseded_by)}",
         )
         state = "; ".join(filter(None, (said, *links)))
-        why = f" Because: {item.rationale}" if item.rationale else ""
-        rejected = f" Not: {'; '.join(item.alternatives)}" if item.alternatives else ""
-        yield f"{item.id} ({kind}): {item.decision}{why}{rejected}{f' [{state}]' if state else ''}"
+        parts = [f"{item.id} ({kind}): {item.decision}"]
+        parts += [f"Because: {item.rationale}"] if item.rationale else []
+        parts += [f"Rejected: {'; '.join(item.alternatives)}"] if item.alternatives else []
+        yield f"{bullets.sentences(parts)}{f' [{state}]' if state else ''}"
     for label in note.dropped:
         yield f"{one_line(clean(label))[:40]} ({note.by}): taken back{words_of(label)}"
     for label in note.restored:

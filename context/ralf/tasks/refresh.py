@@ -347,7 +347,8 @@ def _orders(found: Refresh, ended: Sequence[Attempt]) -> str:
     elif found.in_plan and not found.next:
         then = "It is the last task of its chain: after that, end your session."
     else:
-        then = f"After that, claim the next task with `{ralf} task claim` and read `{ralf} task show`."
+        then = f"After that, claim the next task with `{ralf} task claim` and read `{ralf} task show`. "
+        then += "If none can be claimed, end your session."
     is_begun = bool(found.before or ended or state.progress or state.evidence) or found.context is not None
     is_free = state.claim is None and state.task.status == "pending"
     return _ORDERS["foreign" if found.action == "look" and state.is_foreign else found.action].format(

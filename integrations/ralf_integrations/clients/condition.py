@@ -34,7 +34,6 @@ State = Literal["ok", "warning", "problem"]
 _MOST = 16 << 20  # bytes of settings
 _DAYS = 30
 _DAY = 86_400
-_INSTALL = "in a clone of ralf: pipx install ."
 _SLOW = 5.0  # seconds that a call with nothing due may take
 
 
@@ -151,14 +150,14 @@ def _ralf() -> tuple[str, str, str]:
     found = shutil.which("ralf") or ""
     if not found:
         what = "`ralf` is not on the PATH: agents cannot type it, and neither the plugin nor shared settings work"
-        return "", what, _INSTALL
+        return "", what, interpreter.how_to_find_ralf()
     if not Path(found).is_absolute():
         return found, f"`ralf` is found in a relative folder of the PATH: {found}", "mend the PATH"
     if interpreter.is_launcher(found):
         what = f"`ralf` is the loop's launcher, another program: {found}"
         return found, what, "ralf init without --shared names this one by its path"
     what = "" if interpreter.is_ralf(found) else f"`ralf` of the PATH is not known as this command: {found}: not run"
-    return found, what, _INSTALL
+    return found, what, interpreter.INSTALL
 
 
 def _on_the_path(*, needed: bool) -> Iterator[Check]:

@@ -16,6 +16,10 @@ _SCRIPT = 64 << 10  # bytes of a program that are looked at
 _LAUNCHER_MARKS = (b"ralf-loop", b"5-project-memory", b"RALF_PROJECT_DIR", b"BLACKBOX5")
 _HINT = "install it to stay; in a clone of ralf: uv tool install . , or: pipx install ."
 
+INSTALL = "in a clone of ralf: pipx install ."
+_ON_THE_PATH = {"pipx_metadata.json": "pipx ensurepath", "uv-receipt.toml": "uv tool update-shell"}
+"""By a file in an environment the command of its maker that puts its programs on the PATH."""
+
 
 def check(prefix: str = "") -> None:
     """UsageError for an environment that its maker sweeps away. One that a person keeps below a cache folder is none.
@@ -36,6 +40,12 @@ def maker_of(prefix: Path) -> str:
         return "uvx"
     in_cache = above.name == "pipx" or (above.name == ".cache" and above.parent.name == "pipx")
     return "pipx run" if in_cache and _OF_PIPX.fullmatch(prefix.name) else ""
+
+
+def how_to_find_ralf() -> str:
+    """What to type where `ralf` is not on the PATH: this one may be installed."""
+    found = (command for name, command in _ON_THE_PATH.items() if Path(sys.prefix, name).exists())
+    return next((f"{command}, then open a new terminal" for command in found), INSTALL)
 
 
 def is_ralf(program: str | os.PathLike[str]) -> bool:

@@ -143,7 +143,8 @@ def unfinished_line(session: Session, found: Sequence[Unfinished]) -> str:
         return ""
     words = [f"Its last request: {first.last_words}."] if first.last_words else []
     words += about([first, *(one for one in found if one is not first)])
-    words.append("To go on with one of them, read it before you do anything else: then it is this session's route.")
+    which = "it" if len(found) == 1 else "one of them"
+    words.append(f"To go on with {which}, read it before you do anything else: then it is this session's route.")
     return line(session, first.session.route, said=words)
 
 

@@ -98,7 +98,8 @@ def spent_text(spent: Spent) -> str:
         parts.append(f"${spent.usd:.2f}")
     if over:
         what = "tokens and money" if spent.unknown == spent.unpriced else "tokens or money"
-        parts.append(f"{what} of {over} start{'s' * (over != 1)} unknown")
+        whose = " (adopted ones included)" if over > spent.starts else ""
+        parts.append(f"{what} of {over} agent{'s' * (over != 1)}{whose} unknown")
     return ", ".join(parts)
 
 

@@ -32,8 +32,8 @@ _STANDING = """\
 - Record what you decide, and why: `ralf decide {route} "WHAT" --because "WHY" --origin agent`
 - When you are told that your context window is nearly full, hand over and end without `ralf task done`; a fresh agent
   goes on with the same task: `ralf handover {route} <<'EOF'`, Markdown with "## Now" and "## Next", `EOF`
-- End when you hold no task and can claim no other one. Ending while you hold one, without `ralf task done`,
-  `ralf task fail` or a hand-over, counts as a failed attempt, and the task is given to another agent.
+- Ending while you hold a task, without `ralf task done`, `ralf task fail` or a hand-over, counts as a failed attempt,
+  and the task is given to another agent.
 """
 
 _PREFERENCES = "lasting preferences of the person, from the memory of this project"

@@ -152,13 +152,18 @@ def _parser() -> MarkdownIt:
 
 
 @lru_cache(maxsize=32)
-def markdown(text: str, below: int = 1) -> Markup:
-    """A text of an agent or a file as HTML; its headings stand below the page's own of this level, none is left out."""
+def markdown(text: str, below: int = 1, *, keep_lines: bool = False) -> Markup:
+    """A text of an agent or a file as HTML; its headings stand below the page's own of this level, none is left out.
+
+    keep_lines  a line of a paragraph stays a line: lines of output are no sentence
+    """
     parser = _parser()
     tokens = parser.parse(clean(trimmed(text, _MOST_TEXT)))
     levels = list[int]()
     for token in tokens:
         token.attrs.pop("style", None)  # which columns of a table have, and the policy of the pages forbids
+        for inner in (token.children or ()) if keep_lines else ():
+            inner.type = "hardbreak" if inner.type == "softbreak" else inner.type
         if token.type == "heading_open":
             levels = [level for level in levels if level < int(token.tag[1])] + [int(token.tag[1])]
         if token.type in ("heading_open", "heading_close"):
