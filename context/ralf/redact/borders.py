@@ -172,9 +172,10 @@ def redacted(
                 known[secret] = span.marker
     again = Known(known)
     found = [merged([*spans, *again.spans(event.text)]) for event, spans in zip(every, found, strict=True)]
-    names = list(dict.fromkeys(name for event in events for name in _named(event)))
-    named = dict(zip(names, map(redactor.text, names) if redactor.hits("\n".join(names)) else names, strict=True))
-    clean = [_clean(redactor, event, spans, named) for event, spans in zip(events, found, strict=False)]
+    names = dict.fromkeys(name for event in events for name in _named(event))
+    have_some = bool(redactor.hits("\n".join(names)))
+    changed = {name: text for name in names if have_some and (text := redactor.text(name)) != name}
+    clean = [_clean(redactor, event, spans, changed) for event, spans in zip(events, found, strict=False)]
     ends = dict(tails)
     for kind, numbers in streams.items():
         texts = [clean[number].text for number in numbers if number < len(events)]
@@ -189,13 +190,18 @@ _NAMES = ("tool", "call_id", "cwd", "branch", "task", "agent")
 _named = attrgetter(*_NAMES)
 
 
-def _clean(redactor: Redactor, event: Event, spans: Sequence[Span], named: Mapping[str, str]) -> Event:
+def _clean(redactor: Redactor, event: Event, spans: Sequence[Span], changed: Mapping[str, str]) -> Event:
+    """An event without its secrets. `changed`: the names that hold some, as they are to be shown."""
+    if not spans and not changed and event.kind not in _IN_FIELDS:
+        return event
     text = redactor.text(marked(event.text, spans)) if spans else event.text
     tree = event.input
     if tree and (spans or event.kind in _IN_FIELDS):
         tree = redactor.tree(tree, Known({event.text[span.start : span.end]: span.marker for span in spans}))
-    names: dict[str, Any] = {field: named[name] for field, name in zip(_NAMES, _named(event), strict=True)}
-    if text == event.text and tree == event.input and (*names.values(),) == _named(event):
+    names: dict[str, Any] = {
+        field: changed[name] for field, name in zip(_NAMES, _named(event), strict=True) if name in changed
+    }
+    if text == event.text and tree == event.input and not names:
         return event
     return replace(event, text=text, input=tree, **names)
 
