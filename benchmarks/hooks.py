@@ -223,7 +223,7 @@ def _many(ours: _Sessions) -> list[Row]:
     deadline = time.monotonic() + 60
     while (left := _running(ours.root)) and time.monotonic() < deadline:
         time.sleep(0.05)
-    kept = sum(path.stat().st_size for path in (ours.root / ".autonomous/context/cache/hooks").iterdir())
+    kept = sum(path.stat().st_size for path in (Project(ours.root).cache / "hooks").iterdir())
     early, late = statistics.median(peaks[:50]), statistics.median(peaks[-50:])
     return [
         Row(f"processes left by {SESSIONS} sessions", left, "processes", float(left), 0, 0),
