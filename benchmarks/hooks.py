@@ -109,6 +109,7 @@ def produce(rounds: int) -> list[Row]:
         off = _Sessions(here / "off")
         ownership.switch(Project(off.root), on=False)
         ours.write("small", 4_096)
+        ours.write("starting", 4_096)  # its next hook looks
         ours.write("large", SIZE)
         off.write("off", 4_096)
         small = ours.payload("small")
@@ -120,7 +121,7 @@ def produce(rounds: int) -> list[Row]:
             "nothing due, ralf hook on PATH": small,
             "nothing due, 120 KB are counted": ours.payload("grown"),
             "a look, nothing due": ours.payload("small", tool="TodoWrite"),
-            "session start": ours.payload("small", "SessionStart"),
+            "session start": ours.payload("starting", "SessionStart"),
         }
         cases: dict[str, Sequence[str]] = {
             "python -I -c pass": BARE,
