@@ -237,9 +237,9 @@ def test_each_line_that_comes_from_aqua_runs(project: Project) -> None:
 
 
 def commands_of(page: str) -> Iterator[list[str]]:
-    """The words behind `ralf` in every command line of a page: in its blocks, and in code within its text."""
+    """The words behind `ralf` in every command line of a page: in blocks, but for help's prose, and in code in text."""
     text = read(page)
-    lines = [line.removeprefix("$ ") for _, block in _FENCED.findall(text) for line in block.splitlines()]
+    lines = re.findall(r"(?m)^(?:\$ )?((?! {2}[\w-]).*)$", "\n".join(block for _, block in _FENCED.findall(text)))
     for line in [*lines, *re.findall(r"`([^`\n]+)`", _FENCED.sub("", text))]:
         for part in re.split(r"[|;&]+|\s#|\s[<>]", line):
             found = re.match(r"""\s*(?:"\$door" |"\$python" -m |\.venv/bin/|! |\w+=\S+ )*ralf(?:_cli)? +(.+)""", part)

@@ -28,16 +28,18 @@ _SESSIONS = 5_000  # of Codex, of all projects, searched for this project's newe
 
 @command(is_fenced=False)
 @with_route
-@click.option("--transcript", metavar="PATH", help="The session log, or a run folder. Default: the newest session.")
+@click.option("--transcript", metavar="PATH", help="Session log or run folder. Default: the newest session.")
 @click.option("--summarizer", metavar="NAME", help="extractive, or a model: claude, codex, llm, command.")
-@click.option("--keep", metavar="TEXT", multiple=True, help="A hint about what to keep (repeatable).")
+@click.option("--keep", metavar="TEXT", multiple=True, help="Hint about content to keep (repeatable).")
 @click.option(
-    "--as", "read_as", type=click.Choice(["text"]), help="Read it as a document; nothing in it becomes a rule."
+    "--as", "read_as", type=click.Choice(["text"]), help="Read it as a plain document; nothing in it becomes a rule."
 )
 @click.option("--again", is_flag=True, help="Also read a session of another route, from its start.")
-@click.option("--restart", is_flag=True, help="Read the transcript from its start, if it was replaced.")
-@click.option("--watch", is_flag=True, help="Follow the transcript, and checkpoint when due.")
-@click.option("--every", type=click.IntRange(min=1), metavar="N", help="With --watch: tokens between checkpoints.")
+@click.option("--restart", is_flag=True, help="Read a replaced transcript from its start.")
+@click.option("--watch", is_flag=True, help="Follow the transcript and checkpoint when due.")
+@click.option(
+    "--every", type=click.IntRange(min=1), metavar="N", help="With --watch: number of tokens between checkpoints."
+)
 @click.option("--once", is_flag=True, help="With --watch: check once, then exit.")
 def checkpoint(
     route: str,
@@ -51,9 +53,9 @@ def checkpoint(
 ) -> None:
     """Checkpoint new transcript content: write a checkpoint to ROUTE for each new segment.
 
-    Without new content, nothing is written. A session that belongs to another route is refused without --again. ROUTE
-    becomes the session's route, unless it has one. A model costs tokens and runs only if you name it here or in
-    config.local.yaml; if it fails, the built-in checkpoint is kept.
+    Without new content, ralf writes nothing. Without --again, ralf rejects a session that belongs to another route.
+    ROUTE becomes the session's route unless the session has a route. A model costs tokens and runs only if you name it
+    here or in config.local.yaml; if the model fails, ralf keeps the built-in checkpoint.
 
     \b
     Examples:

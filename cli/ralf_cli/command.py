@@ -45,7 +45,7 @@ def shared(name: str, *names: str, of: str = "ralf", **more: Any) -> click.Optio
 
 
 GLOBAL = (
-    shared("root", "--root", metavar="DIR", help="The project directory. Default: nearest enclosing project."),
+    shared("root", "--root", metavar="DIR", help="Project directory. Default: nearest enclosing project."),
     shared("json", "--json", is_flag=True, help="Print JSON with the field names of the Python API."),
     shared("dry_run", "--dry-run", is_flag=True, help="Show what would be done; change nothing."),
     shared("yes", "--yes", is_flag=True, help="Skip confirmation (never enables paid features)."),

@@ -19,10 +19,11 @@ from ralf_cli.person import check_person
 @click.option("--default", "to_default", is_flag=True, help="Remove the setting.")
 def config(key: str | None, values: tuple[str, ...], local: bool, to_default: bool) -> None:
     """Show the settings of this project: value, source (default, config.yaml, config.local.yaml or an environment
-    variable) and meaning. With KEY, print its value only; with VALUE, set it.
+    variable) and meaning. With KEY, print only the value of KEY; with VALUE, set KEY.
 
-    A change is validated first, and changes one line of config.yaml. A list takes several VALUEs. Settings of what this
-    machine may run, such as a model or a command, need --local and a person. docs/config.md describes each key.
+    ralf validates each change and rewrites one line of config.yaml. A list takes several VALUEs. Settings that control
+    what this machine may run, such as a model or a command, require --local and a person. docs/config.md describes each
+    key.
 
     \b
     Examples:

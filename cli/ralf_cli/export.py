@@ -24,8 +24,8 @@ _FOR_PAGES = ("jinja2", "markdown_it", "starlette", "uvicorn")
 @route_argument()
 @click.option("--html", "form", flag_value="html", help="One self-contained HTML file. Requires the extra `web`.")
 @click.option("--md", "form", flag_value="md", help="Markdown for a pull request.")
-@click.option("--for", "tool", type=click.Choice(_TOOLS), help="A prompt for this tool, to paste or to pipe.")
-@click.option("--max-tokens", type=click.IntRange(1), metavar="N", help="Limit of the prompt of --for. [4000]")
+@click.option("--for", "tool", type=click.Choice(_TOOLS), help="A prompt for this tool, to paste or pipe.")
+@click.option("--max-tokens", type=click.IntRange(1), metavar="N", help="Token limit for the --for prompt. [4000]")
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write to FILE.")
 @click.option("--memory", metavar="FILE", type=click.Path(path_type=Path), help="Write the memory into FILE.")
 def export(
@@ -36,11 +36,11 @@ def export(
     output: Path | None,
     memory: Path | None,
 ) -> None:
-    """Export ROUTE as one file for a pull request (--html, --md), or as a prompt for another tool's agent (--for).
-    With --memory, write the most valuable items of the memory into a section of FILE, as many as its client loads.
-    ralf replaces only that section of FILE.
+    """Export ROUTE as one file for a pull request (--html, --md), or as a prompt for another tool's agent (--for). With
+    --memory, write the most valuable memory items, as many as the client loads, into a section of FILE. ralf replaces
+    only that section.
 
-    Content from other machines is not exported until you accept it (`ralf trust`).
+    ralf does not export content from other machines until you accept it (`ralf trust`).
 
     \b
     Examples:
@@ -97,13 +97,13 @@ def _export_memory(file: Path) -> None:
 
 
 @command("root", is_fenced=False)
-@click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Default: a free one.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Port. Default: a free port.")
 def web(port: int) -> None:
-    """Show this project's sessions, routes, tasks, memory and runs in a browser, and what waits for you, until Ctrl-C.
+    """Show this project's sessions, routes, tasks, memory and runs, and your pending items, in a browser until Ctrl-C.
 
-    Prints an address that admits one browser, once, and listens on 127.0.0.1 only. In the pages you can record and drop
-    decisions, accept, drop and add items of the memory, and send notices, all as yourself. Agents never wait for the
-    pages. Requires the extra `web`.
+    The server listens on 127.0.0.1 only and prints a single-use URL. On the pages, you can record and drop decisions,
+    accept, drop and add memory items, and send notices; ralf records them as yours. Agents never wait for the pages.
+    Requires the extra `web`.
     """
     _check_extra("ralf web")
     from ralf_integrations.web import server

@@ -19,14 +19,14 @@ from ralf_cli.person import author, check_person, is_person
 
 @command()
 @with_words("[ROUTE] [A..B]")
-@click.option("-n", "limit", type=click.IntRange(min=1), metavar="N", help="Only the newest N.")
+@click.option("-n", "limit", type=click.IntRange(min=1), metavar="N", help="List only the newest N records.")
 @with_since
 def log(words: tuple[str, ...], limit: int | None, since: str | None) -> None:
     """List the history of ROUTE, newest first: checkpoints, decisions, edits, reverts and all other records. With a
-    span A..B, show what changed from A to B.
+    span A..B, show the changes from A to B.
 
-    The first column is the revision; `ralf undo` takes it as `r12`. A and B are checkpoints (cp-003, 3), revisions
-    (r12) or now. The default of A is the checkpoint before the newest, that of B is now.
+    The first column is the revision, e.g. r12, which `ralf undo` accepts. A and B are checkpoints (cp-003, 3),
+    revisions (r12) or now. A defaults to the checkpoint before the newest, B to now.
 
     \b
     Examples:
@@ -82,15 +82,15 @@ def emit_words(words: Iterable[Told]) -> None:
 
 @command("dry_run")
 @with_words("[ROUTE] [rN|ID]")
-@click.option("--to", metavar="CP|rN", help="Restore the content right after a checkpoint or revision.")
-@click.option("--because", metavar="WHY", default="", help="The reason; recorded.")
+@click.option("--to", metavar="CP|rN", help="Restore the content right after this checkpoint or revision.")
+@click.option("--because", metavar="WHY", default="", help="Reason to record.")
 def undo(words: tuple[str, ...], to: str | None, because: str) -> None:
-    """Take back the last write that your ralf made to ROUTE: a decision, a drop, an edit or a hand-over. With rN, take
-    back the write of that revision, as `ralf log` shows it. With the ID of a decision, drop it for good: it is never
-    recorded again. With --to, take back everything since then, whoever wrote it.
+    """Undo the last write that your ralf made to ROUTE: a decision, a drop, an edit or a hand-over. With rN, undo the
+    write of revision N (see `ralf log`). With the ID of a decision, drop the decision permanently: no checkpoint
+    records it again. With --to, undo all later writes by any author.
 
-    The undo is itself a record, and later records stay. Repeat it to go further back. Only a person can take back what
-    an agent did not write, or use --to.
+    An undo is a new record; later records remain. Repeat the command to undo earlier writes. Agents can
+    undo only writes by agents and cannot use --to.
 
     \b
     Examples:

@@ -17,16 +17,16 @@ from ralf_migrations import importing
 @with_since
 @click.pass_context
 def import_(ctx: click.Context, words: tuple[str, ...], since: str | None) -> None:
-    """Import history and tasks of other tools and clients: all that ralf finds in the project, only WHAT, or PATH. For
-    client sessions, --since selects those written to since then.
+    """Import history and tasks from other tools and clients: everything that ralf finds in the project, only WHAT, or
+    only PATH. For client sessions, --since selects sessions modified after WHEN.
 
     \b
     run-folders, decisions-md, decision-registry, timeline-memory, ralf-context: the RALF loop's history
     tasks: lists of Aqua, beads, Claude Code (name the folder), Task Master, prd.json, ralph-orchestrator
     claude-code, codex, gemini, opencode: existing sessions of this project
 
-    History goes to the route of its task, else of its agent. Sources stay unchanged, and repeated imports add only new
-    content.
+    ralf imports history into the route of its task, otherwise of its agent. Sources remain unchanged, and repeated
+    imports add only new content.
 
     \b
     Examples:

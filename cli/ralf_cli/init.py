@@ -55,14 +55,18 @@ def _change(change: Change | None, what: str) -> list[Step]:
 
 
 @command("dry_run", "yes", is_fenced=False)
-@click.option("--client", type=click.Choice((*CLIENTS, *_ONE_FILE_EACH)), help="Install its hooks or its sections.")
-@click.option("--shared", is_flag=True, help="Change the repository's shared settings; they call `ralf` from PATH.")
+@click.option(
+    "--client", type=click.Choice((*CLIENTS, *_ONE_FILE_EACH)), help="Install the hooks or sections for this client."
+)
+@click.option("--shared", is_flag=True, help="Change the repository's shared settings, which call `ralf` from PATH.")
 @click.option("--plugin", metavar="DIR", help="Write a Claude Code plugin into DIR instead of changing settings.")
-@click.option("--summarizer", type=click.Choice(["claude", "codex"]), help="Writes hand-overs (uses your tokens).")
+@click.option(
+    "--summarizer", type=click.Choice(["claude", "codex"]), help="Model that writes hand-overs (uses your tokens)."
+)
 @click.option("--verify-commands", is_flag=True, help="Let `ralf task done` run the `verify:` commands of tasks.")
-@click.option("--share", is_flag=True, help="Share this clone's decisions through git, one small file each.")
-@click.option("--off", is_flag=True, help="Disable the hooks of this project; `ralf init` enables them.")
-@click.option("--uninstall", is_flag=True, help="Uninstall; keeps routes and journals.")
+@click.option("--share", is_flag=True, help="Share this clone's decisions through git, one small file per record.")
+@click.option("--off", is_flag=True, help="Disable the hooks in this project; `ralf init` enables them.")
+@click.option("--uninstall", is_flag=True, help="Uninstall ralf; keep routes and journals.")
 def init(
     client: str | None,
     shared: bool,
@@ -75,9 +79,10 @@ def init(
 ) -> None:
     """Enable ralf in this project. Hooks run only in enabled projects.
 
-    Creates one folder, .autonomous/context/, which git ignores. With --client, it also changes the client's settings
-    for this project, after showing the change and asking. It leaves the rest of the file as it is, --uninstall restores
-    the file, and a second run changes nothing. You can read and checkpoint routes without it.
+    `ralf init` creates one folder, .autonomous/context/, which git ignores. With --client, it also changes the client's
+    settings for this project, after showing the change and asking. The rest of the settings file remains unchanged,
+    --uninstall restores the file, and a second run changes nothing. You can read and checkpoint routes without
+    `ralf init`.
 
     Without --client, --uninstall disables ralf in the project and removes everything installed from it.
 

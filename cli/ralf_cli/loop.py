@@ -71,33 +71,35 @@ def _limit(name: str, default: str, help_: str, metavar: str = "TIME", least: fl
     "agents",
     metavar="[ROLE=][CLIENT:]CMD",
     multiple=True,
-    help="The command of an agent: claude, codex or any other. With ROLE: only for tasks of that role.",
+    help="Agent command: claude, codex or any other. With ROLE: only for tasks with that role.",
 )
-@click.option("--workers", metavar="N", type=click.IntRange(1, 256), default=1, help="Agents at the same time. [1]")
-@_limit("--max-starts", "200", "Cap on agents started, or none.", "N")
-@_limit("--max-tokens", "50M", "Cap on tokens, or none.", "N")
-@_limit("--max-usd", "100", "Cap on money, or none.", "USD")
-@_limit("--max-time", "1d", "Cap on time, or none.")
-@_limit("--timeout", "2h", "Time limit of one agent, or none.")
-@click.option("--retries", metavar="N", type=click.IntRange(0, 100), default=3, help="Retries of a failed task. [3]")
-@_limit("--backoff", "1s", "Wait before the first retry.", least=0.0)
+@click.option("--workers", metavar="N", type=click.IntRange(1, 256), default=1, help="Number of concurrent agents. [1]")
+@_limit("--max-starts", "200", "Limit on agent starts, or none.", "N")
+@_limit("--max-tokens", "50M", "Token limit, or none.", "N")
+@_limit("--max-usd", "100", "Spending limit in USD, or none.", "USD")
+@_limit("--max-time", "1d", "Time limit for the loop, or none.")
+@_limit("--timeout", "2h", "Time limit per agent, or none.")
+@click.option("--retries", metavar="N", type=click.IntRange(0, 100), default=3, help="Number of retries per task. [3]")
+@_limit("--backoff", "1s", "Base of the randomized exponential backoff.", least=0.0)
 @click.option(
     "--stall",
     metavar="N",
     type=click.IntRange(0, 1000),
     default=3,
-    help="Give up after N idle rounds. [3]",
+    help="Fail a task after N attempts without change. [3]",
 )
-@_limit("--grace", "5s", "Time to exit before an agent is killed.", least=0.0)
-@click.option("--no-park", "park", flag_value=False, default=True, help="Stop at a usage limit, do not wait.")
+@_limit("--grace", "5s", "Time between SIGTERM and SIGKILL.", least=0.0)
+@click.option("--no-park", "park", flag_value=False, default=True, help="Stop at a usage limit instead of waiting.")
 @click.option(
     "--end-orphans",
     "adopt",
     flag_value=False,
     default=True,
-    help="End a killed loop's agents.",
+    help="Terminate the agents of a killed loop.",
 )
-@click.option("--worktrees", metavar="DIR", type=click.Path(path_type=Path), help="A git worktree in DIR per worker.")
+@click.option(
+    "--worktrees", metavar="DIR", type=click.Path(path_type=Path), help="Use one git worktree in DIR per worker."
+)
 @click.pass_context
 def loop(
     ctx: click.Context,
@@ -109,11 +111,11 @@ def loop(
     max_time: float | None,
     **more: Any,
 ) -> None:
-    """Run fresh agents on the ready tasks until none is left or a limit is reached.
+    """Run fresh agents on the ready tasks until no ready task remains or a limit is reached.
 
-    Each agent receives one task with its context, on standard input or in place of {prompt}. It reports with
-    `ralf task done` or `ralf task fail`. A fresh agent replaces one that crashes, hangs or exits without a report.
-    Permissions are the client's own: pass its flags yourself, as in the second example.
+    Each agent receives one task with its context, on standard input or in place of {prompt}. The agent reports with
+    `ralf task done` or `ralf task fail`. A fresh agent replaces an agent that crashes, hangs or exits without a report.
+    ralf does not set a client's permissions: pass the client's flags yourself, as in the second example.
 
     \b
     Examples:
@@ -123,8 +125,9 @@ def loop(
       ralf loop --agent "sh -c 'my-agent < /dev/stdin'" --timeout 30m
 
     \b
-    Exit status: 0 all tasks are completed, and verified if they can be · 1 some are not (they are listed), or stopped
-    · 5 another loop runs here · 130 stopped from the keyboard
+    Exit status: 0 all tasks are completed, and verified if possible ·
+    1 unfinished or unverified tasks remain (the loop lists them), or the loop was stopped ·
+    5 another loop runs here · 130 interrupted (Ctrl-C)
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -200,10 +203,11 @@ def _short(text: str, most: int) -> str:
 @command()
 @click.pass_context
 def status(ctx: click.Context) -> None:
-    """Show the loop that runs in this project, or the last one: its agents and what it has used.
+    """Show this project's running or last loop: its agents and resource usage.
 
     \b
-    Exit status: 0 it runs, or ended with 0 · 1 it ended with another status, or was killed · 3 no loop has run here
+    Exit status: 0 the loop is running or exited with 0 · 1 it exited with another status or was killed ·
+    3 no loop has run here
     """
     found = states.load(project())
     if not found.process:
@@ -241,10 +245,10 @@ def _at(seconds: float) -> str:
 
 
 @command("root")
-@click.option("--after-agents", is_flag=True, help="Start no new agent, and let the running ones finish.")
+@click.option("--after-agents", is_flag=True, help="Start no new agents; let the running agents finish.")
 @click.pass_context
 def stop(ctx: click.Context, after_agents: bool) -> None:
-    """Stop the loop that runs in this project. It ends its agents, releases their tasks and exits."""
+    """Stop this project's loop. The loop terminates its agents, releases their tasks and exits."""
     found = _running()
     sent = processes.send(found.process, found.born, signal.SIGUSR1 if after_agents else signal.SIGTERM)
     if after_agents and sent:
@@ -269,14 +273,15 @@ def _running() -> LoopState:
 @command(is_fenced=False)
 @click.argument("route")
 def handover(route: str) -> None:
-    """Store an orchestrator's state in ROUTE: reads JSON from standard input, writes JSON to standard output.
+    """Store an orchestrator's state in ROUTE: read JSON from standard input, write JSON to standard output.
 
-    Reads {"assignments": {NAME: TASK}, "queue": [TASK], "decisions": [TEXT or {"decision", "rationale"}], "channels":
-    {NAME: HEALTH}, "goal": TEXT, "tokens": N, "window": N}. All keys are optional; a missing key leaves its value
-    unchanged. New content is stored at once; a fresh orchestrator reads it with `ralf show ROUTE --brief`.
+    The input is {"assignments": {NAME: TASK}, "queue": [TASK], "decisions": [TEXT or {"decision", "rationale"}],
+    "channels": {NAME: HEALTH}, "goal": TEXT, "tokens": N, "window": N}. All keys are optional; a missing key leaves its
+    value unchanged. ralf stores new content immediately; a fresh orchestrator reads it with `ralf show ROUTE --brief`.
 
-    Writes {"recorded", "checkpoint_id", "tokens", "window", "percent", "ends"}: how full the orchestrator's own window
-    is, and whether it should be replaced by a fresh one. Without "tokens" and "window", ralf reads the session's log.
+    The output is {"recorded", "checkpoint_id", "tokens", "window", "percent", "ends"}: the fill level of the
+    orchestrator's window, and whether a fresh orchestrator should replace it. Without "tokens" and "window", ralf reads
+    the session's log.
 
     \b
     Examples:

@@ -13,12 +13,13 @@ _CLIENTS = ("claude-code", "codex", "gemini", "opencode")
 
 @command("root", is_fenced=False)
 @click.argument("event")
-@click.option("--client", type=click.Choice(_CLIENTS), default="claude-code", help="The calling client. [claude-code]")
+@click.option("--client", type=click.Choice(_CLIENTS), default="claude-code", help="Calling client. [claude-code]")
 def hook(event: str, client: str) -> None:
     """Handle a client hook: read the client's JSON from standard input, write JSON or nothing to standard output.
 
-    EVENT is the client's name for the event. Does nothing in projects without `ralf init` or after `ralf init --off`.
-    Errors never reach the client: they are logged to hooks.log in the store's cache, and each is shown once.
+    EVENT is the client's name for the event. `ralf hook` does nothing in projects without `ralf init` or after
+    `ralf init --off`. Errors never reach the client: ralf logs them to hooks.log in the store's cache and shows each
+    error once.
 
     \b
     Exit status: 0 always, except 1 for an unknown client or a missing event (2 would block the client)
@@ -42,7 +43,7 @@ def hook(event: str, client: str) -> None:
 def mcp() -> None:
     """Run an MCP (Model Context Protocol) server for this project's routes on standard input and output.
 
-    Requires the extra `mcp`. docs/clients.md describes its tools.
+    Requires the extra `mcp`. docs/clients.md describes the tools.
 
     \b
     Examples:
@@ -69,7 +70,7 @@ def mcp() -> None:
 @command("root", is_fenced=False)
 @click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
 def completion(shell: str) -> None:
-    """Print the script that completes commands, options and routes in SHELL.
+    """Print the shell script that completes commands, options and routes.
 
     Add to ~/.bashrc: eval "$(ralf completion bash)"; to ~/.zshrc: eval "$(ralf completion zsh)"; to
     ~/.config/fish/config.fish: ralf completion fish | source.
@@ -84,7 +85,7 @@ def completion(shell: str) -> None:
 @command("root", is_fenced=False)
 @click.argument("file", type=click.Choice(("config", "config.local")))
 def schema(file: str) -> None:
-    """Print the JSON schema of config.yaml or config.local.yaml, with which an editor completes keys."""
+    """Print the JSON schema of config.yaml or config.local.yaml, for completion of keys in an editor."""
     from ralf.config import settings
     from ralf_cli.output import emit_json
 

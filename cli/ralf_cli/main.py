@@ -144,17 +144,17 @@ class _Main(LazyGroup):
     sections={
         "Everyday commands": {
             "status:status": "Show the current route, its checkpoints and tokens.",
-            "reading:list_": "List the routes, the newest checkpoint first.",
-            "reading:show": "Show a route, or the source of one of its items.",
+            "reading:list_": "List the routes, newest checkpoint first.",
+            "reading:show": "Show a route, or the source of a decision or checkpoint.",
             "reading:search": "Search messages, decisions, commands and output.",
-            "history:log": "List a route's history, or the changes in a span of it.",
+            "history:log": "List a route's history, or the changes between two points.",
             "writing:decide": "Record a decision with its reason and rejected options.",
-            "history:undo": "Take back a write, or everything since a checkpoint.",
+            "history:undo": "Undo a write, or all writes since a checkpoint.",
             "writing:edit": "Edit a route file in $EDITOR.",
         },
         "Agents and their tasks": {
             "task:task": "List, claim and finish tasks.",
-            "loop:loop": "Run fresh agents on the tasks, one after another.",
+            "loop:loop": "Run a fresh agent for each task.",
             "memory:memory": "Show and correct what an agent has learned.",
             "writing:handover": "Record a hand-over for the next agent on a route.",
         },
@@ -164,35 +164,35 @@ class _Main(LazyGroup):
             "maintenance:doctor": "Check the installation and the store; repair the store.",
             "export:web": "Show sessions, routes, tasks, memory and runs in a browser.",
         },
-        "Less often": {
+        "Other commands": {
             "checkpoint:checkpoint": "Checkpoint new transcript content.",
-            "route:route": "Show or choose the current route; rename or close one.",
+            "route:route": "Show or choose the current route; rename or close a route.",
             "run:run": "List, follow and control the runs of agents.",
             "run:send": "Send a message to a session, route, agent or run.",
-            "task:plan": "Put the tasks in order, with checkpoints between them.",
+            "task:plan": "Order the tasks, with checkpoints between them.",
             "maintenance:trust": "Show content from other machines, and accept it.",
             "maintenance:forget": "Erase text from the entire store.",
-            "maintenance:gc": "Delete old transcript text, or useless items of a memory.",
-            "importing:import_": "Import history and tasks of other tools.",
-            "export:export": "Export a route as HTML, Markdown or a prompt; or the memory.",
+            "maintenance:gc": "Delete old transcript text, or low-value memory items.",
+            "importing:import_": "Import history and tasks from other tools.",
+            "export:export": "Export a route (HTML, Markdown, prompt) or the memory.",
         },
-        "For machines": {
+        "Called by programs": {
             "machines:hook": "Handle a client hook (called by the client, not by you).",
             "machines:mcp": "Run an MCP server for this project's routes.",
             "machines:completion": "Print a shell's completion script.",
-            "machines:schema": "Print the JSON schema of a file.",
+            "machines:schema": "Print the JSON schema of a settings file.",
         },
     },
 )
-@click.option("--load-context", metavar="ROUTE", help="The same as `ralf show ROUTE`.")
+@click.option("--load-context", metavar="ROUTE", help="Same as `ralf show ROUTE`.")
 @click.version_option(__version__, prog_name="ralf", message="%(prog)s %(version)s")
 @click.pass_context
 def main(ctx: click.Context, load_context: str | None) -> None:
     """Long-term memory for coding agents.
 
-    ralf keeps, per route (a unit of work, usually a task), one Markdown file with its decisions and their reasons,
-    its active work and its compressed history. Commands that take a ROUTE default to the current one
-    (`ralf route`). Without a command, ralf prints the status and suggests the next commands.
+    ralf maintains one Markdown file per route (a unit of work, usually a task): its decisions with reasons, its active
+    work and its compressed history. Commands that take a ROUTE default to the current route (`ralf route`). Without a
+    command, ralf prints the status and suggests the next commands.
 
     \b
     Examples:
@@ -205,7 +205,7 @@ def main(ctx: click.Context, load_context: str | None) -> None:
     \b
     Exit status: 0 success (including nothing to do) · 1 failed (unwritable, disk full) ·
     2 usage error or invalid name · 3 not found (route, transcript, id) · 4 damaged data · 5 busy or conflict ·
-    130 stopped from the keyboard
+    130 interrupted (Ctrl-C)
     """
     if environment.is_without_colour():
         ctx.color = False

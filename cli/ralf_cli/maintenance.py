@@ -28,17 +28,17 @@ _NOTES = 20  # notes that are printed: dropped evidence is a note per checkpoint
 
 @command()
 @route_argument()
-@click.option("--store", is_flag=True, help="Check the store only: all records, files and blobs, or those of ROUTE.")
+@click.option("--store", is_flag=True, help="Check only the store: all records, files and blobs, or those of ROUTE.")
 @click.option("--repair", is_flag=True, help="Repair a damaged store and report each repair.")
 @click.pass_context
 def doctor(ctx: click.Context, route: str | None, store: bool, repair: bool) -> None:
-    """Check the installation and suggest fixes; with --store or --repair, check the whole store.
+    """Check the installation and suggest fixes; with --store or --repair, check the entire store.
 
-    Without --repair, doctor changes nothing. It never executes code from the repository. A repair works from the
-    journal: unreadable lines are kept beside it in a .damaged file, and the journal records the loss.
+    Without --repair, `ralf doctor` changes nothing. It never executes code from the repository. A repair uses the
+    journal: ralf saves unreadable lines in a .damaged file next to the journal, and the journal records the loss.
 
     \b
-    Exit status: 0, even with warnings · 1 there is a problem · 4 damage remains
+    Exit status: 0, even with warnings · 1 problem found · 4 damage remains
     """
     if store or repair or route is not None:
         _check_store(ctx, route, repair=repair)
@@ -87,14 +87,16 @@ def _check_store(ctx: click.Context, route: str | None, *, repair: bool) -> None
 
 
 @command("dry_run")
-@click.option("--evidence-older-than", "age", metavar="AGE", help="Drop the evidence of older segments, e.g. 90d, 4w.")
-@click.option("--memory", metavar="AGENT", help="Drop useless items of a memory, e.g. main.")
+@click.option(
+    "--evidence-older-than", "age", metavar="AGE", help="Drop evidence of segments older than AGE, e.g. 90d, 4w."
+)
+@click.option("--memory", metavar="AGENT", help="Drop low-value items from a memory, e.g. main.")
 def gc(age: str | None, memory: str | None) -> None:
     """Drop old evidence: the transcript text behind checkpoints. Nothing else deletes evidence by age. With --memory,
-    drop items of low confidence and use, except what a person said; `ralf memory edit --to` restores them.
+    drop items with low confidence and few uses, except items from a person; `ralf memory edit --to` restores them.
 
-    Lists the evidence and what `ralf show` will lose, then asks. The newest checkpoint of each route keeps its
-    evidence. Only a person can drop evidence, on a terminal; --json and --dry-run only list it.
+    ralf lists the evidence and the text that `ralf show` will lose, then asks for confirmation. The newest checkpoint
+    of each route keeps its evidence. Only a person at a terminal can drop evidence; --json and --dry-run only list it.
     """
     if memory is not None and age is None:
         _tidy(memory)
@@ -139,16 +141,16 @@ def _tidy(agent: str) -> None:
 @command("dry_run", "yes")
 @route_argument()
 @click.argument("id_", metavar="[ID]", required=False)
-@click.option("--text", metavar="TEXT", help="Erase this text everywhere; - reads it from stdin.")
+@click.option("--text", metavar="TEXT", help="Erase this text everywhere; - reads standard input.")
 @click.option("--run", metavar="RUN", help="Delete a run: its records, states and output.")
 @click.pass_context
 def forget(ctx: click.Context, route: str | None, id_: str | None, text: str | None, run: str | None) -> None:
-    """Erase the decision or checkpoint ID of ROUTE, or with --text any text, from the entire store. Without both, erase
-    all of ROUTE, which you then have to name.
+    """Erase the decision or checkpoint ID of ROUTE, or with --text any text, from the entire store. Without ID and
+    --text, erase all of ROUTE; ROUTE is then required.
 
-    Erases the text from records, evidence, files, caches and the index, and reads them back to verify. This cannot be
-    undone. A text is found regardless of case, white space, Markdown, NFC or NFD, JSON escapes, percent encoding and
-    HTML entities. ralf cannot reach git history, backups and the clients' transcripts. Pipe secrets in: `--text -`.
+    ralf erases the text from records, evidence, files, caches and the index, and reads them back to verify. This cannot
+    be undone. The search ignores differences in case, white space, Markdown, NFC or NFD, JSON escapes, percent encoding
+    and HTML entities. ralf cannot change git history, backups and client transcripts. Pipe secrets in: `--text -`.
 
     \b
     Examples:
@@ -159,8 +161,8 @@ def forget(ctx: click.Context, route: str | None, id_: str | None, text: str | N
       ralf forget --run survey
 
     \b
-    Exit status: 0, even if the text was not found · 1 unwritable; some copies remain (they are listed) ·
-    4 damaged data (nothing is erased)
+    Exit status: 0, even if the text was not found · 1 not writable; ralf lists the remaining copies ·
+    4 damaged data; nothing is erased
     """
     if run is not None:
         if route is not None or text is not None or given("dry_run"):
@@ -238,11 +240,12 @@ def _lines(found: Forgotten) -> list[str]:
 @command()
 @route_argument("name")
 def trust(name: str | None) -> None:
-    """Show all content of the store that your ralf did not write, and accept it: what came with a repository, archive
-    or copy, what other clones share (`ralf init --share`), and a config.local.yaml whose commands you have not allowed.
+    """Show and accept all content in the store that your ralf did not write: content from a repository, archive or
+    copy, content that other clones share (`ralf init --share`), and a config.local.yaml with commands that you have not
+    allowed.
 
-    ROUTE may also be a task, an agent's memory, or a person who shares. Until you accept the content, hooks do not pass
-    it to agents, and its tasks cannot be claimed. Only a person can accept it, on a terminal.
+    ROUTE can also be a task, an agent's memory, or a person who shares content. Until you accept the content, hooks do
+    not pass it to agents, and agents cannot claim its tasks. Only a person at a terminal can accept content.
     """
     here = project()
     streams = {} if name else ownership.find_theirs(here)

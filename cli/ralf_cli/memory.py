@@ -32,9 +32,9 @@ memory = LazyGroup(
     alone="show",
     help="""Show and correct what an agent has learned across tasks.
 
-    A memory holds traps with their resolutions, working commands, preferences, facts, patterns and relationships. It is
-    a Markdown file that you can edit at any time, `.autonomous/context/memory/AGENT.md`. Each item links to its
-    evidence. Without a subcommand, `ralf memory` shows the memory.
+    A memory contains traps (a trap is a command that fails, and its fix), working commands, preferences, facts,
+    patterns and relationships. You can edit its Markdown file, `.autonomous/context/memory/AGENT.md`, at any time. Each
+    item links to its evidence. Without a subcommand, `ralf memory` shows the memory.
 
     \b
     Examples:
@@ -44,7 +44,11 @@ memory = LazyGroup(
     """,
     params=[
         shared(
-            "agent", "--agent", of="ralf memory", metavar="NAME", help="Whose memory. Default: $RALF_MEMORY, else main."
+            "agent",
+            "--agent",
+            of="ralf memory",
+            metavar="NAME",
+            help="Owner of the memory. Default: $RALF_MEMORY, otherwise main.",
         )
     ],
 )
@@ -82,13 +86,11 @@ def _tell(item: Item | None, what: str) -> None:
 
 @command(*_TAKES, is_fenced=False)
 @click.argument("what", required=False, metavar="[KIND|ID]", callback=_as_id)
-@click.option("--all", "all_", is_flag=True, help=f"All items. Default: the {_MOST} most valuable.")
-@click.option("--offers", is_flag=True, help="Only offered items, which wait for `ralf memory accept ID`.")
-@click.option("--for", "task", metavar="TEXT|ROUTE", help="The items for a task, as an agent receives them.")
+@click.option("--all", "all_", is_flag=True, help=f"Show all items. Default: the {_MOST} most valuable.")
+@click.option("--offers", is_flag=True, help="Show only offered items, which await `ralf memory accept ID`.")
+@click.option("--for", "task", metavar="TEXT|ROUTE", help="Show the items for a task, as an agent receives them.")
 def show(what: str | None, all_: bool, offers: bool, task: str | None) -> None:
-    """Show what the agent has learned, or only items of KIND. With the ID of an item, show its records and its
-    evidence.
-    """
+    """Show the agent's memory, or only items of KIND. With the ID of an item, show its records and evidence."""
     if task and (what or all_ or offers):
         raise click.UsageError("--for takes none of KIND, --all, --offers")
     if task:
@@ -148,18 +150,18 @@ def _tell_origin(id_: str) -> None:
 @command(*_TAKES)
 @click.argument("kind", type=click.Choice(_KINDS))
 @click.argument("text")
-@click.option("--error", help="Of a trap: the output of the command, at most 200 characters.")
-@click.option("--resolution", help="Of a trap: the command or edit that fixed it.")
-@click.option("--purpose", type=click.Choice(("test", "lint", "build", "other")), help="The purpose of a command.")
-@click.option("--type", type=click.Choice(("workflow", "tool_usage")), help="The type of a pattern.")
-@click.option("--source", help="Its source.")
-@click.option("--evidence", multiple=True, help="A reference, e.g. 'TASK-001 cp-3' (repeatable).")
-@click.option("--expires", default="", metavar="DATE", help="Agents do not receive it after this date.")
+@click.option("--error", help="Trap: the command's output, at most 200 characters.")
+@click.option("--resolution", help="Trap: the command or edit that fixed the failure.")
+@click.option("--purpose", type=click.Choice(("test", "lint", "build", "other")), help="Command: its purpose.")
+@click.option("--type", type=click.Choice(("workflow", "tool_usage")), help="Pattern: its type.")
+@click.option("--source", help="Source of the item.")
+@click.option("--evidence", multiple=True, help="Reference, e.g. 'TASK-001 cp-3' (repeatable).")
+@click.option("--expires", default="", metavar="DATE", help="Last date on which agents receive the item.")
 def add(kind: str, text: str, evidence: tuple[str, ...], expires: str, **fields: str | None) -> None:
-    """Add an item of KIND. TEXT is the command line of a trap or a command, "NAME: TEXT" of a preference or a
-    relationship, and the statement of any other kind.
+    """Add an item of KIND. TEXT is a command line for traps and commands, "NAME: TEXT" for preferences and
+    relationships, and a statement for other kinds.
 
-    An item that an agent adds is only offered until you accept it.
+    An item that an agent adds remains an offer until you accept it.
 
     \b
     Examples:
@@ -178,9 +180,9 @@ def add(kind: str, text: str, evidence: tuple[str, ...], expires: str, **fields:
 @command(*_TAKES)
 @click.argument("id_", metavar="[ID]", required=False, callback=_as_id)
 @click.argument("values", nargs=-1, metavar="[FIELD=VALUE]...")
-@click.option("--to", metavar="rN", help="Restore the memory as it was at this revision.")
+@click.option("--to", metavar="rN", help="Restore the memory to this revision.")
 def edit(id_: str | None, values: tuple[str, ...], to: str | None) -> None:
-    """Change fields of the item ID. You can also edit the memory's file, in any editor, at any time."""
+    """Change fields of the item ID. You can also edit the memory's file at any time, in any editor."""
     if to is not None and id_ is None:
         agent, number = _whose()[1], to.strip("[] r")
         check_person(agent, "nothing was restored", f"ralf memory edit --to {to}")
@@ -195,9 +197,9 @@ def edit(id_: str | None, values: tuple[str, ...], to: str | None) -> None:
 
 @command(*_TAKES)
 @click.argument("id_", metavar="ID", callback=_as_id)
-@click.option("--because", metavar="WHY", default="", help="The reason; recorded.")
+@click.option("--because", metavar="WHY", default="", help="Reason to record.")
 def drop(id_: str, because: str) -> None:
-    """Drop the item ID. Hooks do not learn it again; `ralf memory add` restores it."""
+    """Drop the item ID. Hooks do not learn the item again; `ralf memory add` restores it."""
     _recorded(delta("drop", id_, reason=because, origin=_origin()))
     answer({"id": id_, "dropped": True}, f"dropped: {id_}")
 
@@ -205,6 +207,6 @@ def drop(id_: str, because: str) -> None:
 @command(*_TAKES)
 @click.argument("id_", metavar="ID", callback=_as_id)
 def accept(id_: str) -> None:
-    """Accept the offered item ID: it counts as yours from now on. Only a person can."""
+    """Accept the offered item ID; ralf then treats the item as yours. Only a person can accept items."""
     check_person(_whose()[1], f"{id_} was not accepted", f"ralf memory accept {id_}")
     _tell(_recorded(delta("accept", id_)).get(id_), "accepted")

@@ -66,7 +66,7 @@ def with_words(metavar: str) -> Callable[[F], F]:
 
 def with_new(command: F) -> F:
     """Add `--new`; the command gets `is_new`: create the route even if its name is similar to another's."""
-    return click.option("--new", "is_new", is_flag=True, help="Create ROUTE, even if a similar name exists.")(command)
+    return click.option("--new", "is_new", is_flag=True, help="Create ROUTE even if a similar name exists.")(command)
 
 
 def named_or_meant(route: str | None) -> str:
@@ -136,7 +136,7 @@ _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 def with_since(command: F) -> F:
     """Add `--since WHEN`; the command gets `since`: a time in UTC as in records, or None."""
-    text = "Only newer ones: an age (30m, 12h, 2d, 3w) or a local date (2026-11-20, yesterday)."
+    text = "Only newer items: an age (30m, 12h, 2d, 3w) or a local date (2026-11-20, yesterday)."
     return click.option("--since", metavar="WHEN", callback=_since, help=text)(command)
 
 

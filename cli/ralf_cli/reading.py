@@ -45,13 +45,13 @@ _FIELDS = (
 
 
 @command(name="list")
-@click.option("-n", "limit", type=click.IntRange(min=1), metavar="N", help="Only the first N.")
+@click.option("-n", "limit", type=click.IntRange(min=1), metavar="N", help="List at most N routes.")
 @with_since
 @click.pass_context
 def list_(ctx: click.Context, limit: int | None, since: str | None) -> None:
-    """List the routes of this project, the newest checkpoint first. With --since, list only routes with a record since
-    then. A route without a record for `archive_days` is archived: it is not listed, but can be read as before, and its
-    next record restores it.
+    """List the routes of this project, newest checkpoint first. With --since, list only routes with a record after
+    WHEN. After `archive_days` without a record, ralf archives a route and no longer lists it. You can still read an
+    archived route; its next record restores it.
     """
     routes = ralf.list_routes(since=since, root=root())[:limit]
     if is_json():
@@ -88,18 +88,18 @@ def _cells(route: RouteSummary) -> tuple[object, ...]:
 
 @command(is_fenced=False)
 @with_words("[ROUTE] [ID]")
-@click.option("--max-tokens", type=click.IntRange(min=0), metavar="N", help="Hard limit: at most N o200k_base tokens.")
-@click.option("--brief", is_flag=True, help=f"The short version for a fresh agent; at most {BRIEF_TOKENS:,} tokens.")
-@click.option("--section", type=click.Choice([*SECTIONS]), help="Only this section.")
-@click.option("--at", metavar="CP", help="The state right after this checkpoint, e.g. cp-002.")
+@click.option("--max-tokens", type=click.IntRange(min=0), metavar="N", help="Hard limit in o200k_base tokens.")
+@click.option("--brief", is_flag=True, help=f"Short version for a fresh agent; at most {BRIEF_TOKENS:,} tokens.")
+@click.option("--section", type=click.Choice([*SECTIONS]), help="Show only this section.")
+@click.option("--at", metavar="CP", help="Show the state right after this checkpoint, e.g. cp-002.")
 @click.pass_context
 def show(
     ctx: click.Context, words: tuple[str, ...], max_tokens: int | None, brief: bool, section: str | None, at: str | None
 ) -> None:
     """Show the context of ROUTE: goal, current state, next steps, decisions, facts, history. With the ID of a decision
-    or a checkpoint, show its source: the transcript lines it was taken from, their turn, and the next messages.
+    or checkpoint, show its source: the transcript lines, the turn that contains them, and the messages that follow.
 
-    Reports work that is not yet checkpointed. --json prints the whole context, or one --section of it.
+    The command also reports work without a checkpoint. --json prints the whole context, or one section with --section.
 
     \b
     Examples:
@@ -217,14 +217,14 @@ def _indented(text: str) -> str:
 
 @command()
 @click.argument("query")
-@click.option("--route", metavar="ROUTE", shell_complete=complete_route, help="Search this route only.")
-@click.option("-n", "-k", "limit", type=click.IntRange(min=1), default=5, metavar="N", help="At most N hits. [5]")
+@click.option("--route", metavar="ROUTE", shell_complete=complete_route, help="Search only this route.")
+@click.option("-n", "-k", "limit", type=click.IntRange(min=1), default=5, metavar="N", help="Show at most N hits. [5]")
 @with_since
 def search(query: str, route: str | None, limit: int, since: str | None) -> None:
-    """Search all routes for the words of QUERY: messages, texts, failed commands, decisions and evidence.
+    """Search all routes for the words in QUERY: messages, texts, failed commands, decisions and evidence.
 
-    If several items match equally well, active decisions come first, then messages, then output; newer items come
-    before older ones. With --since, search only decisions made and checkpoints ended since then, with their text.
+    Among equal matches, active decisions rank first, then messages, then output; newer items rank before older items.
+    With --since, search only decisions made and checkpoints completed after WHEN, with their text.
 
     \b
     Examples:

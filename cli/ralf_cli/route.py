@@ -17,23 +17,23 @@ from ralf_cli.person import author
 
 @command()
 @route_argument("name")
-@click.option("--rename", "new", metavar="NEW", help="Rename ROUTE; its old name still finds it.")
-@click.option("--close", is_flag=True, help="Close ROUTE: sessions no longer see it as unfinished.")
-@click.option("--because", metavar="WHY", default="", help="With --rename: the reason; recorded.")
+@click.option("--rename", "new", metavar="NEW", help="Rename ROUTE; its old name still works.")
+@click.option("--close", is_flag=True, help="Close ROUTE; sessions no longer treat it as unfinished.")
+@click.option("--because", metavar="WHY", default="", help="With --rename: reason to record.")
 @with_new
 def route(name: str | None, new: str | None, close: bool, because: str, is_new: bool) -> None:
-    """Show the current route (the default for commands that take a ROUTE) and the rule that chose it. With ROUTE, make
-    it the route of this session, or on a terminal, of this project's commands.
+    """Show the current route (the default for commands that take a ROUTE) and the rule that selected it. With ROUTE,
+    make ROUTE current for this session or, at a terminal, for this project's commands.
 
     \b
-    The first match counts: BB5_ROUTE, RALF_TASK_ID, BB5_TASK_ID in the environment; the task of the loop's current run
-    (RALF_RUN_DIR, RALF_RUN_ID); `ralf route NAME`; the route that the session's first prompt names; that of the git
-    branch, except the main branch; a new route named after the prompt; `default`. `route_by` in config.yaml disables
-    the branch, the new name, or both. If the session already has checkpoints in a route, that route takes precedence
-    over one that was not chosen explicitly.
+    The first match applies: BB5_ROUTE, RALF_TASK_ID, BB5_TASK_ID in the environment; the task of the loop's current run
+    (RALF_RUN_DIR, RALF_RUN_ID); `ralf route NAME`; the route that the session's first prompt names; the route of the
+    git branch, except the main branch; a new route named after the prompt; `default`. `route_by` in config.yaml
+    disables the branch, the new name, or both. If the session already has checkpoints in a route, that route takes
+    precedence over a route that was not chosen explicitly.
 
-    A choice on a terminal does not affect agents' sessions, nor the reverse. Choose within the session (`! ralf route
-    NAME` in Claude Code), or start it with RALF_TASK_ID=NAME.
+    A choice at a terminal does not affect agents' sessions, and vice versa. Choose within the session
+    (`! ralf route NAME` in Claude Code), or start the session with RALF_TASK_ID=NAME.
     """
     if name is None:
         if new is not None or close:

@@ -26,9 +26,9 @@ run = LazyGroup(
     sections="run:show run:retry run:cancel",
     help="""List, follow and control the runs of agents.
 
-    A run is the durable state of an agent that a program of yours keeps with `ralf.agent`: saved states, calls made
-    once, decisions, signals and output. These commands show metadata, never the content of states, answers and signals;
-    only --output prints content.
+    A run is the durable state of an agent that your program stores with `ralf.agent`: saved states, calls made once,
+    decisions, signals and output. These commands show metadata, never the content of states, answers and signals; only
+    --output prints content.
 
     \b
     Examples:
@@ -41,7 +41,7 @@ run = LazyGroup(
             "--step",
             of="ralf run",
             metavar="STEP",
-            help="Only this step. Default: all; for show, the last one written.",
+            help="Only this step. Default: all steps; for show, the last step written.",
         )
     ],
 )
@@ -50,14 +50,14 @@ run = LazyGroup(
 @command("root", "json", "step", is_fenced=False)
 @click.argument("run", required=False, metavar="[RUN]")
 @click.option("--status", type=click.Choice(_STATUSES), help="Without RUN: only steps with this status.")
-@click.option("--all", "all_", is_flag=True, help="Without RUN: every step, without a limit.")
-@click.option("--output", is_flag=True, help="Print the output of RUN from its beginning.")
-@click.option("-f", "--follow", is_flag=True, help="Like --output, and wait for more until the step ends.")
+@click.option("--all", "all_", is_flag=True, help="Without RUN: all steps, without a limit.")
+@click.option("--output", is_flag=True, help="Print the output of RUN from the beginning.")
+@click.option("-f", "--follow", is_flag=True, help="Like --output, and follow new output until the step finishes.")
 def show(run: str | None, status: str | None, all_: bool, output: bool, follow: bool) -> None:
     """List the steps of all runs that have not completed. With RUN, show its status, iteration, holder, saved states,
     calls, signals and last failure, or print its output.
 
-    In a pipe, the output is printed byte for byte; on a terminal, control sequences are removed.
+    In a pipe, ralf prints the output byte for byte; on a terminal, ralf removes control sequences.
     """
     if run is None and (given("step") is not None or output or follow):
         raise click.UsageError("name the RUN")
@@ -147,10 +147,10 @@ def _stream(run: str, step: str | None, *, follow: bool) -> None:
 @command("root", "json", "step")
 @click.argument("run", metavar="RUN")
 def retry(run: str) -> None:
-    """Reopen RUN: its iteration starts again at its first attempt, with its saved state and answers. A waiting or
-    paused step continues at once.
+    """Reopen RUN: its iteration restarts at the first attempt, with its saved state and answers. A waiting or paused
+    step continues immediately.
 
-    The agent itself runs in its own program: start that, unless it is waiting.
+    The agent runs in its own program: start the program, unless it is waiting.
     """
     _tell(retry_run(run, given("step"), root=root()))
     say("start its program, unless it is running: it continues there")
@@ -158,11 +158,11 @@ def retry(run: str) -> None:
 
 @command("root", "json", "step")
 @click.argument("run", metavar="RUN")
-@click.option("--reason", metavar="TEXT", default="", help="The reason; recorded.")
+@click.option("--reason", metavar="TEXT", default="", help="Reason to record.")
 def cancel(run: str, reason: str) -> None:
-    """Cancel RUN. Its process stops when it next saves, asks or waits.
+    """Cancel RUN. The process of RUN stops when it next saves, asks or waits.
 
-    Its states are kept: `ralf run retry` reopens it.
+    ralf keeps the states; `ralf run retry` reopens RUN.
     """
     _tell(cancel_run(run, given("step"), reason=reason, root=root()))
 
@@ -177,13 +177,13 @@ def _tell(state: RunState) -> None:
 @command()
 @click.argument("to", required=False)
 @click.argument("text", required=False)
-@click.option("--fact", "facts", multiple=True, metavar="TEXT", help="A fact for the agent (repeatable).")
-@click.option("--artifact", "artifacts", multiple=True, metavar="PATH", help="A file to read (repeatable).")
-@click.option("--action", metavar="TEXT", default="", help="The action that the agent should take.")
-@click.option("--from", "sender", metavar="NAME", default="", help="The sender's name. Default: this agent's.")
-@click.option("--wait", is_flag=True, help="Send to a name that does not exist yet.")
-@click.option("--signal", metavar="NAME", help="Send a run the signal that it waits for, with TEXT as data.")
-@click.option("--id", "id_", metavar="ID", help="With --signal: a second signal with this id is ignored.")
+@click.option("--fact", "facts", multiple=True, metavar="TEXT", help="Fact for the agent (repeatable).")
+@click.option("--artifact", "artifacts", multiple=True, metavar="PATH", help="File to read (repeatable).")
+@click.option("--action", metavar="TEXT", default="", help="Action for the agent to take.")
+@click.option("--from", "sender", metavar="NAME", default="", help="Sender's name. Default: this agent's name.")
+@click.option("--wait", is_flag=True, help="Allow a receiver that does not exist yet.")
+@click.option("--signal", metavar="NAME", help="Send this signal to the run that awaits it, with TEXT as data.")
+@click.option("--id", "id_", metavar="ID", help="With --signal: id; ralf ignores a second signal with this id.")
 def send(
     to: str | None,
     text: str | None,
@@ -195,11 +195,11 @@ def send(
     signal: str | None,
     id_: str | None,
 ) -> None:
-    """Send TEXT to TO: a session's id (the first 4 characters are enough), a route on which sessions work, the name of
-    a loop's agent, or with --signal a run. Without arguments, print the messages for this agent, once.
+    """Send TEXT to TO: a session id (the first 4 characters suffice), a route with working sessions, the name of a
+    loop's agent, or, with --signal, a run. Without arguments, print the messages for this agent, once.
 
-    The next hook of the receiver passes the message to its agent, once, as data with the sender's name. An agent's
-    message has one or two sentences and names files instead of quoting them. A run receives each signal once, in order.
+    The receiver's next hook passes the message to its agent once, as data with the sender's name. An agent's message
+    consists of one or two sentences and names files instead of quoting them. A run receives each signal once, in order.
 
     \b
     Examples:

@@ -36,17 +36,19 @@ _ID = 8  # characters of a session's id, at least
 
 
 @command()
-@click.option("--route", metavar="ROUTE", shell_complete=complete_route, help="Default: the session's route.")
-@click.option("--all", "all_", is_flag=True, help="Every session: window, pressure, last checkpoint, problems.")
-@click.option("--idle", is_flag=True, help="With --all: also sessions that were idle for more than a day.")
-@click.option("--nudge", is_flag=True, help="With --all: send a notice to each session that crosses the threshold.")
-@click.option("--watch", is_flag=True, help="With --all: again every two seconds, until Ctrl-C.")
+@click.option(
+    "--route", metavar="ROUTE", shell_complete=complete_route, help="Show this route. Default: the session's route."
+)
+@click.option("--all", "all_", is_flag=True, help="Show every session: window, pressure, last checkpoint, problems.")
+@click.option("--idle", is_flag=True, help="With --all: include sessions idle for more than a day.")
+@click.option("--nudge", is_flag=True, help="With --all: notify each session that crosses the threshold.")
+@click.option("--watch", is_flag=True, help="With --all: refresh every two seconds until Ctrl-C.")
 def status(route: str | None, all_: bool, idle: bool, nudge: bool, watch: bool) -> Status | None:
-    """Show the current route and why it was chosen, its last checkpoint, the tokens until the next one, the last hook
-    call, the tasks and the loop, other routes, and the problems of any route.
+    """Show the current route and the rule that selected it, its last checkpoint, the tokens until the next checkpoint,
+    the last hook call, the tasks, the loop, other routes, and problems in any route.
 
-    With --all, show every session known from hooks or from clients' logs: the tokens in its window, pressure, growth,
-    minutes to the next checkpoint and to compaction, and problems. Times are estimates.
+    With --all, show every session known from hooks or client logs: tokens in its window, pressure, growth, minutes
+    until the next checkpoint and until compaction, and problems. Times are estimates.
     """
     if all_ or nudge or idle or watch:
         _show_all(route, idle=idle, nudge=nudge)

@@ -23,8 +23,8 @@ task = LazyGroup(
     sections="task:add task:list_ task:show task:claim task:progress task:done task:fail task:release task:edit",
     help="""List, claim and finish tasks.
 
-    A task is one Markdown file in .autonomous/tasks, which you can edit at any time. An agent claims a task, works on
-    it and completes it. A claim lasts as long as its agent is active.
+    A task is a Markdown file in .autonomous/tasks; you can edit the file at any time. An agent claims a task, works on
+    the task and completes it. A claim remains valid while its agent is active.
 
     \b
     Examples:
@@ -34,7 +34,9 @@ task = LazyGroup(
       ralf task done "The parser reads both formats"
     """,
     params=[
-        shared("task", "--task", of="ralf task", metavar="ID", help="Default: the task of RALF_LEASE, else yours.")
+        shared(
+            "task", "--task", of="ralf task", metavar="ID", help="Default: the task in RALF_LEASE, otherwise your task."
+        )
     ],
 )
 
@@ -44,15 +46,15 @@ task = LazyGroup(
 
 def _with_fields(command: F) -> F:
     """Add the options for a task's fields."""
-    after = 'A task to complete first: id or title. Repeatable; "" for none.'
+    after = 'Task to complete first: id or title. Repeatable; "" for none.'
     for option in (
-        click.option("--route", metavar="ROUTE", help="The route that keeps its context. Default: its own."),
-        click.option("--verify", metavar="CMD", help="A command that must exit with 0 when the task is done."),
+        click.option("--route", metavar="ROUTE", help="Route for the task's context. Default: a separate route."),
+        click.option("--verify", metavar="CMD", help="Command that must exit with 0 when the task is done."),
         click.option("--after", metavar="TASK", multiple=True, help=after),
-        click.option("--role", metavar="ROLE", help="The kind of agent that may claim it. Default: any."),
-        click.option("-t", "--tag", "tags", metavar="TAG", multiple=True, help='Repeatable; "" for none.'),
-        click.option("-p", "--priority", type=click.IntRange(1, 10), metavar="N", help="1 to 10, 10 first."),
-        click.option("-d", "--text", metavar="TEXT", help="The work, as Markdown; - reads it from stdin."),
+        click.option("--role", metavar="ROLE", help="Kind of agent that may claim the task. Default: any."),
+        click.option("-t", "--tag", "tags", metavar="TAG", multiple=True, help='Tag. Repeatable; "" for none.'),
+        click.option("-p", "--priority", type=click.IntRange(1, 10), metavar="N", help="1 to 10; 10 is the highest."),
+        click.option("-d", "--text", metavar="TEXT", help="Description in Markdown; - reads standard input."),
     ):
         command = option(command)
     return command
@@ -70,11 +72,12 @@ def _given(**fields: Any) -> dict[str, Any]:
 @click.argument("title")
 @_with_fields
 @click.option("--checkpoint", is_flag=True, help="Start a fresh agent after this task.")
-@click.option("--id", metavar="ID", help="Default: a short random id.")
+@click.option("--id", metavar="ID", help="Task id. Default: a short random id.")
 def add(title: str, **fields: Any) -> None:
-    """Add a task, a file in .autonomous/tasks/active, and print its id.
+    """Create a task file in .autonomous/tasks/active and print the task's id.
 
-    --after takes ids and titles. If one matches no task or several, nothing is added and ralf lists the candidates.
+    --after accepts ids and titles. If a value matches no task or several tasks, ralf adds nothing and lists the
+    candidates.
 
     \b
     Examples:
@@ -98,16 +101,16 @@ def add(title: str, **fields: Any) -> None:
 
 @command()
 @click.argument("id_", metavar="ID")
-@click.option("--title", metavar="TEXT", help="A new title.")
+@click.option("--title", metavar="TEXT", help="New title.")
 @_with_fields
 @click.option("--checkpoint/--no-checkpoint", default=None, help="Whether a fresh agent starts after this task.")
-@click.option("--status", type=click.Choice(("pending", "cancelled")), help="Cancel it, or reopen it.")
-@click.option("--into", "titles", multiple=True, metavar="TITLE", help="Split it into these parts. Repeatable.")
+@click.option("--status", type=click.Choice(("pending", "cancelled")), help="Cancel or reopen the task.")
+@click.option("--into", "titles", multiple=True, metavar="TITLE", help="Replace the task with this part. Repeatable.")
 def edit(id_: str, titles: tuple[str, ...], **fields: Any) -> None:
-    """Change the task ID. You can also edit its file at any time, in any editor.
+    """Change the task ID. You can also edit the task file at any time, in any editor.
 
-    --into cancels the task and replaces it by its parts. They keep its role, priority and dependencies; tasks that
-    waited for it wait for the last part.
+    --into cancels the task and replaces it with parts. The parts inherit its role, priority and dependencies; tasks
+    that depended on it depend on the last part.
     """
     wanted = _given(**fields)
     if titles and wanted:
@@ -129,11 +132,12 @@ def edit(id_: str, titles: tuple[str, ...], **fields: Any) -> None:
 )
 @click.option("--role", metavar="ROLE", help="Only tasks for this role.")
 @click.option("-t", "--tag", metavar="TAG", help="Only tasks with this tag.")
-@click.option("--all", "every", is_flag=True, help="Every task, finished ones included, without a limit.")
+@click.option("--all", "every", is_flag=True, help="All tasks, including finished tasks, without a limit.")
 def list_(**how: Any) -> None:
-    """List the unfinished tasks, the most urgent first; at most 50.
+    """List at most 50 unfinished tasks, highest priority first.
 
-    A task that came with the repository is labelled "foreign". It cannot be claimed until you accept it (`ralf trust`).
+    ralf labels tasks that came with the repository "foreign". Agents cannot claim a foreign task until you accept it
+    (`ralf trust`).
     """
     found = tasktext.tasks_of(**how, root=root())
     if is_json():
@@ -153,17 +157,17 @@ def list_(**how: Any) -> None:
 
 @command(is_fenced=False)
 @click.argument("id_", required=False, metavar="[ID]")
-@click.option("--fresh", is_flag=True, help="Show what a fresh agent on ID reads first.")
+@click.option("--fresh", is_flag=True, help="Show the context for a fresh agent on task ID.")
 @click.option(
     "--max-tokens",
     type=click.IntRange(0),
     default=2_500,
     metavar="N",
-    help="Hard limit of that text. [2500]",
+    help="Hard token limit for that context. [2500]",
 )
 def show(id_: str | None, fresh: bool, max_tokens: int) -> None:
-    """Show the task ID (or its title): text, dependencies, holder, attempts and evidence. Without ID, or with --fresh,
-    show what a fresh agent needs to continue: its name, its task with all attempts, the brief of its route, summaries
+    """Show the task with this ID or title: text, dependencies, holder, attempts and evidence. Without ID, or with
+    --fresh, show the context for a fresh agent: its name, its task with all attempts, the brief of the route, summaries
     of earlier tasks, the next tasks and the next command.
     """
     if id_ is not None and not fresh:
@@ -185,12 +189,12 @@ def show(id_: str | None, fresh: bool, max_tokens: int) -> None:
 @command()
 @click.argument("id_", required=False, metavar="[ID]")
 @click.option("--role", metavar="ROLE", help="Prefer tasks for this role, then tasks for any role.")
-@click.option("--lease", default="15m", metavar="TIME", help="The claim expires after this much inactivity. [15m]")
+@click.option("--lease", default="15m", metavar="TIME", help="Inactivity after which the claim expires. [15m]")
 def claim(id_: str | None, role: str | None, lease: str) -> None:
-    """Claim the task ID, or the most urgent one that is ready, and print it with its lease.
+    """Claim the task ID, or the ready task with the highest priority, and print the task with its lease.
 
-    The claim lasts as long as you work: hooks, and every `ralf` command that runs with RALF_LEASE, renew it. An expired
-    claim frees the task. If you already hold a task, it is printed again.
+    Hooks, and every `ralf` command that runs with RALF_LEASE, renew the claim. When a claim expires, the task can be
+    claimed again. If you already hold a task, ralf prints that task.
     """
     seconds = seconds_of(lease, "--lease", least=1.0)
     if seconds is None:
@@ -203,7 +207,7 @@ def claim(id_: str | None, role: str | None, lease: str) -> None:
 @command("root", "json", "task")
 @click.argument("text", required=False, metavar="TEXT", default="")
 def progress(text: str) -> None:
-    """Record the progress of your task. The next agent reads the last report if you do not finish."""
+    """Record the progress of your task. If you do not finish, the next agent reads the last report."""
     state = _closed("progress", text, "its progress")
     _tell(state, f"{tasktext.named(state)}: noted")
 
@@ -211,16 +215,15 @@ def progress(text: str) -> None:
 @command("root", "json", "task")
 @click.argument("summary", required=False, metavar="SUMMARY", default="")
 def done(summary: str) -> None:
-    """Complete your task. SUMMARY is the result, with what later agents must know; - reads it from standard input. ralf
-    adds the task's checkpoint to a summary of a few words.
+    """Complete your task. SUMMARY is the result, with information for later agents; - reads standard input.
 
-    The task's `verify` command must pass first, if it may run (verify_commands in config.local.yaml); if it fails, you
-    keep the task. Without it, the last test run after the last edit is recorded as the evidence. If the lease has
-    expired and someone else holds the task, nothing is recorded.
+    If the task's `verify` command may run (verify_commands in config.local.yaml), the command must pass; if it fails,
+    you keep the task. Without the command, ralf records the last test run after the last edit as evidence. If the lease
+    has expired and another agent holds the task, ralf records nothing.
 
     \b
-    Exit status: 1 `verify` failed · 3 you hold no task, no such task ·
-    5 the lease has expired, and someone else holds the task
+    Exit status: 1 `verify` failed · 3 you hold no task, or the task does not exist ·
+    5 the lease has expired, and another agent holds the task
     """
     state = _closed("done", summary, "its result, and what later agents must know")
     ends = tasktext.is_at_checkpoint(state, root())
@@ -230,16 +233,16 @@ def done(summary: str) -> None:
 @command("root", "json", "task")
 @click.argument("reason", required=False, metavar="REASON", default="")
 def fail(reason: str) -> None:
-    """Report that your task cannot be done, and why. Tasks that depend on it stay blocked until it is retried."""
+    """Mark your task as failed and record the reason. Dependent tasks remain blocked until the task is retried."""
     state = _closed("fail", reason, "why it cannot be done")
     _tell(state, tasktext.ended(state, project().command))
 
 
 @command()
 @click.argument("id_", required=False, metavar="[ID]")
-@click.option("--note", metavar="TEXT", default="", help="What the next agent should know.")
+@click.option("--note", metavar="TEXT", default="", help="Note for the next agent.")
 def release(id_: str | None, note: str) -> None:
-    """Release the task ID, or the one you hold, so that someone else can claim it. No failure is counted."""
+    """Release the task ID, or your task, so that another agent can claim it. ralf does not record a failure."""
     state = claims.release(id_, note=note, root=root())
     _tell(state, tasktext.ended(state))
 
@@ -263,15 +266,15 @@ def _tell(state: TaskState, text: str) -> None:
 
 
 @command("dry_run")
-@click.option("--every", type=click.IntRange(min=1), metavar="N", help="A checkpoint after every N tasks.")
-@click.option("--budget", type=click.IntRange(1), metavar="TOKENS", help="A checkpoint per TOKENS of work.")
+@click.option("--every", type=click.IntRange(min=1), metavar="N", help="Place a checkpoint after every N tasks.")
+@click.option("--budget", type=click.IntRange(1), metavar="TOKENS", help="Place a checkpoint per TOKENS of work.")
 @click.option("--draw", is_flag=True, help="Show the current plan; change nothing.")
 @click.option("--anew", is_flag=True, help="Ignore the current plan and its edits.")
 def plan(every: int | None, budget: int | None, draw: bool, anew: bool) -> None:
-    """Put the open tasks in order: dependencies first, then priority and age, with checkpoints between them.
+    """Order the open tasks by dependency, then by priority and age, with checkpoints between them.
 
-    At a checkpoint the agent hands over and exits, and a fresh agent continues. By default there is a checkpoint after
-    every task. Each role and each route has its own chain. The plan is one file, .autonomous/tasks/plan.yaml.
+    At a checkpoint, the agent hands over and exits, and a fresh agent continues. By default, a checkpoint follows every
+    task. Each role and each route has its own chain. ralf stores the plan in .autonomous/tasks/plan.yaml.
     """
     from ralf.tasks import planfile as plans, serializing
 

@@ -24,15 +24,17 @@ from ralf_cli.person import author, check_person
 
 @command()
 @with_words("[ROUTE] TEXT")
-@click.option("--because", metavar="WHY", default="", help="The reason.")
+@click.option("--because", metavar="WHY", default="", help="Reason for the decision.")
 @click.option(
-    "--instead-of", metavar="OPTION", multiple=True, help='A rejected option, as "option: why not" (repeatable).'
+    "--instead-of", metavar="OPTION", multiple=True, help='Rejected option, as "option: why not" (repeatable).'
 )
-@click.option("--supersedes", metavar="ID", help="The decision that this one replaces, e.g. DEC-003.")
-@click.option("--rule", is_flag=True, help="A standing rule: kept verbatim in every brief.")
-@click.option("--pin", metavar="LINE", help="Instead of TEXT: the line or id of a message to show in every brief.")
+@click.option("--supersedes", metavar="ID", help="Decision that TEXT replaces, e.g. DEC-003.")
+@click.option("--rule", is_flag=True, help="Record a standing rule; every brief quotes it verbatim.")
+@click.option("--pin", metavar="LINE", help="Line or id of a message to show in every brief, instead of TEXT.")
 @click.option(
-    "--origin", type=click.Choice(["user", "agent"]), help="Who decided. Default: user at a terminal, else agent."
+    "--origin",
+    type=click.Choice(["user", "agent"]),
+    help="Author of the decision. Default: user at a terminal, otherwise agent.",
 )
 @with_new
 def decide(
@@ -45,9 +47,10 @@ def decide(
     origin: str | None,
     is_new: bool,
 ) -> None:
-    """Record the decision TEXT in ROUTE with its reason and rejected options; or, with --pin, a message of the user.
+    """Record the decision TEXT in ROUTE with its reason and rejected options. With --pin, record a message from the
+    user instead.
 
-    To remove a pin, use `ralf undo` or edit the file.
+    To remove a pin, use `ralf undo` or edit the route file.
 
     \b
     Examples:
@@ -104,16 +107,16 @@ def _route_and_text(words: tuple[str, ...], *, is_pin: bool) -> tuple[str, str]:
 @click.argument("file", required=False, type=click.Path(path_type=Path, dir_okay=False))
 @with_new
 def handover(route: str, file: Path | None, is_new: bool) -> None:
-    """Record a hand-over for the next agent on ROUTE, in Markdown from standard input or FILE.
+    """Record a hand-over for the next agent on ROUTE, in Markdown from FILE or standard input.
 
-    The brief shows the text first, until newer work outdates it. ralf reads these sections: "## Now" (the current
-    state), "## Why", "## Next" (steps in order), "## Open" (unanswered or unchecked), "## Decided" (a bullet each, with
-    "why:" and "not:" on lines below it), "## Avoid" (what failed), "## Facts", and "## Lasting" (for any later task:
-    offered to the memory). Items of Open, Decided, Avoid and Facts stay until someone ends them with
-    "- OPEN-001: why" below "## Ended". Names that the record does not contain are marked.
+    The brief begins with the hand-over until newer work supersedes it. ralf reads these sections: "## Now" (current
+    state), "## Why", "## Next" (ordered steps), "## Open" (unanswered or unchecked points), "## Decided" (one bullet
+    per decision, with "why:" and "not:" on the lines below), "## Avoid" (failed approaches), "## Facts", and "##
+    Lasting" (offered to the memory for later tasks). Items in Open, Decided, Avoid and Facts remain active until a
+    hand-over closes them with "- OPEN-001: why" under "## Ended". ralf marks names that the record does not contain.
 
-    A hand-over that you type at a terminal, outside of an agent's shell, is recorded as yours, unless its output goes
-    into a pipe or a file. Quote 'EOF' to keep the shell from expanding backticks.
+    ralf records a hand-over as yours if you run the command at a terminal, outside an agent's shell, without
+    redirecting its output. Quote 'EOF' to prevent the shell from expanding backticks.
 
     \b
     Examples:
@@ -141,10 +144,10 @@ def handover(route: str, file: Path | None, is_new: bool) -> None:
 @with_route
 @click.pass_context
 def edit(ctx: click.Context, route: str) -> None:
-    """Edit the route file of ROUTE in $VISUAL or $EDITOR, and merge your changes when the editor exits.
+    """Open the route file of ROUTE in $VISUAL or $EDITOR, and merge your changes when the editor exits.
 
-    You can also edit the file directly at any time; the next write merges your changes. Deleting a decision drops it.
-    ralf never overwrites an invalid file.
+    You can also edit the file directly at any time; the next write merges your changes. If you delete a decision, ralf
+    drops it. ralf never overwrites an invalid file.
     """
     from ralf.route import history
     from ralf_cli.history import emit_words
