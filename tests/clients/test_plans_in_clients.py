@@ -62,7 +62,7 @@ def test_each_fresh_session_begins_with_what_all_before_it_came_to(world: World,
             assert f"Keep {earlier} small" in opening, (name, earlier)
         for later in TASKS[number + 2 :]:
             assert f"The {later} stands" not in opening
-        ours = "Ending while you hold one, without `ralf task done`"
+        ours = "Report progress as you go; if you are stopped, the next agent reads it"
         assert opening.count(ours) == 1  # our own words are no goal, request or rule
     assert len(world.transcripts()) == len(TASKS)
     if client == "claude-code":  # which tells tokens and a price

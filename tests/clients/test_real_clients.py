@@ -242,7 +242,7 @@ def test_without_a_usable_answer_the_embedded_checkpoint_stands(
     assert (entry["summarizer"], entry["refines"]) == ("extractive", "")
     assert entry["unrefined"]
     assert reason in entry["unrefined"]
-    assert f"{client} handed nothing over" in ran.err
+    assert f"{client} wrote no hand-over" in ran.err
 
 
 @both
