@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import ralf
+import storekit
 from clocks import within
 from ralf import redact
 from ralf.errors import UsageError
@@ -130,3 +131,15 @@ def test_a_routes_first_checkpoint_says_once_what_is_not_looked_for_without_re2(
         engine.available.cache_clear()
     assert engine.NOT_LOOKED_FOR in first.warnings
     assert engine.NOT_LOOKED_FOR not in later.warnings
+
+
+def test_a_re2_that_cannot_be_loaded_stops_a_write_with_an_error_and_nothing_is_stored(tmp_path: Path) -> None:
+    broken = tmp_path / "broken" / "re2"
+    broken.mkdir(parents=True)
+    (broken / "__init__.py").write_text("from . import _re2\n")
+    command = [sys.executable, "-m", "ralf_cli", "--root", str(tmp_path), "decide", "tide", f"{'akia ' * 2000} is told"]
+    environment = storekit.environment(tmp_path, PYTHONPATH=str(broken.parent))
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert ran.returncode == 1, ran.stderr
+    assert "re2 cannot be loaded" in ran.stderr
+    assert "Traceback" not in ran.stderr

@@ -97,9 +97,18 @@ def available() -> bool:
     return find_spec("re2") is not None
 
 
-def _options() -> Any:
-    import re2
+@cache
+def _re2() -> Any:
+    """The module. OSError where it is installed and cannot be loaded: nothing is stored without what it finds."""
+    try:
+        import re2
+    except ImportError as error:
+        raise OSError(f"google-re2 cannot be loaded: {error}") from None
+    return re2
 
+
+def _options() -> Any:
+    re2 = _re2()
     options = re2.Options()
     options.log_errors = False
     options.max_mem = _MEMORY
@@ -112,8 +121,7 @@ class Expression:
     def __init__(self, pattern: str) -> None:
         if not available():
             raise PatternError("google-re2 is not installed")
-        import re2
-
+        re2 = _re2()
         try:
             self._expression = re2.compile(pattern, _options())
         except (re2.error, UnicodeEncodeError) as error:
@@ -155,8 +163,7 @@ class Words:
 
     @cached_property
     def _set(self) -> Any:
-        import re2
-
+        re2 = _re2()
         made = re2.Set.SearchSet(_options())
         for word in self._words:
             made.Add(f"(?i){word[1:] if word[0] == '~' else re.escape(word)}".encode())
