@@ -46,6 +46,20 @@ def test_a_brief_of_a_route_that_no_session_worked_on_says_that_it_is_not_all(us
         assert "centimetres" in text or "Not all of it" in text, (budget, text)
 
 
+def test_a_budget_that_holds_the_whole_brief_leaves_nothing_out_for_words_that_say_what_is_missing(user: User) -> None:
+    session = user.session()
+    session.says(FIRST)
+    session.edits("src/tides.py")
+    session.answers("I keep the old column names, because two readers of the file depend on them.")
+    session.edits("src/levels.py")
+    session.answers("The table is read from SQLite now.")
+    route = "the-tide-tables-of-the-old-harbour"
+    recorded(session, route)
+    whole = brief(user, 4_000, route)
+    assert "Not here" not in whole
+    assert brief(user, len(whole) // 3, route) == whole
+
+
 def test_the_least_that_another_client_is_handed_after_a_kill_has_the_first_message_with_the_rules(user: User) -> None:
     rules = "Build the reader in five steps. Never touch data/raw. Use argparse, no click."
     session = user.session()

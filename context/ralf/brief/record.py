@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from ralf.brief.filling import Budget, Piece, fill, joined, size
 from ralf.brief.handover import interleaved, shown, since
 from ralf.brief.pieces import LAST, NEXT, SINCE, STATE, TALK, Composer, View
 from ralf.talk.cutting import LEFT_OUT
+from ralf.text import tokens
 from ralf.text.cleaning import one_line, trimmed
 
 _LEAST_WITH_NOW = 200  # tokens of a brief from which on it says what git says
@@ -41,15 +43,28 @@ def composed(view: View, max_tokens: int | None = None) -> tuple[str, Pieces]:
         f"By the record of {sessions}{f', up to {quoting.clock(last)} UTC' if (last := view.state.last) else ''}. "
         "A quotation says what was said at its time; a later agreement replaces an earlier one.",
     )
+    if (text := _whole(composer, head, max_tokens)) is not None:
+        return "\n".join(filter(None, (head, now, text, _foot(view, Missing(), 0)))), composer.pieces
+    composer = _pieces(view)
     steps, budget = len(composer.calls), Budget(max_tokens)
     decisions, notes = (9_999 * bool(_hidden(composer.pieces, keys)) for keys in (_DECISIONS, _NOTES))
     decisions = 9_999 if view.handed.kept else decisions
     has_room = budget.take([head, _foot(view, Missing(decisions, notes, 9_999), steps)])
-    text, is_whole, missing = _filled(composer, budget) if has_room else ("", False, Missing())
+    text, _, missing = _filled(composer, budget) if has_room else ("", False, Missing())
     if not has_room or ("last" in composer.pieces and composer.pieces["last"].level < 0):
         return _least(view, max_tokens or 0), composer.pieces
-    parts = (head, now, text, _foot(view, missing, 0 if is_whole else steps))
-    return "\n".join(filter(None, parts)), composer.pieces
+    return "\n".join(filter(None, (head, now, text, _foot(view, missing, steps)))), composer.pieces
+
+
+def _whole(composer: Composer, head: str, max_tokens: int | None) -> str | None:
+    """All that the pieces come to, where it fits without the words that say what is missing; else None."""
+    budget, length = Budget(max_tokens), sum(len(piece.levels[-1]) for piece in composer.pieces.values())
+    if max_tokens is not None and length > max_tokens * tokens.CHARACTERS_PER_TOKEN:
+        return None
+    if not budget.take([head, _foot(composer.view, Missing(), 0)]):
+        return None
+    text, is_whole, _ = _filled(composer, budget)
+    return text if is_whole else None
 
 
 def _title(view: View) -> str:
@@ -72,7 +87,7 @@ def _pieces(view: View, sections: Collection[int] | None = None) -> Composer:
         composer.add("gap-talk", (TALK, 0, 9), _gap(len(composer.before)))
     if sections is not None:
         composer.pieces = {key: piece for key, piece in composer.pieces.items() if piece.place[0] in sections}
-    composer.pieces |= view.recorded.pieces
+    composer.pieces |= {key: replace(piece, level=-1) for key, piece in view.recorded.pieces.items()}
     return composer
 
 

@@ -186,9 +186,11 @@ def _work(context: RouteContext) -> Iterator[str]:
     if work.plan_step is not None and not (work.todos and context.sessions):
         step = f"step {work.plan_step}" + (f" of {work.total_steps}" if work.total_steps else "")
     task = ", ".join(map(one_line, filter(None, (work.current_task, work.current_phase, step))))
-    yield from filter(None, (goal, task, describe_attempts(work), context.stuck and f"**Stuck:** {context.stuck}"))
-    for run in reversed(work.last_runs):
-        yield describe_run(run, ours=run.run == context.in_run)
+    runs = [describe_run(run, ours=run.run == context.in_run) for run in reversed(work.last_runs)]
+    attempts = describe_attempts(work)
+    if any(run.startswith(f"{attempts} (") for run in runs):
+        attempts = ""  # the line of that run says its number, too
+    yield from filter(None, (goal, task, attempts, context.stuck and f"**Stuck:** {context.stuck}", *runs))
     if context.since:
         yield f"about {context.since:,} tokens of the last session came after it and are in no checkpoint"
 
