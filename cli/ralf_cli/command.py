@@ -77,8 +77,8 @@ def is_json() -> bool:
 
 
 def is_read_by_an_agent() -> bool:
-    """Whether an agent reads the output: the shell of a client or a loop, and no terminal."""
-    return environment.is_agent() and not sys.stdout.isatty()
+    """Whether an agent reads the output: the shell of a client or a loop, which may be a terminal, too."""
+    return environment.is_agent()
 
 
 @contextmanager

@@ -17,7 +17,7 @@ import click
 
 from ralf.errors import NotFound, UsageError
 from ralf.text import cleaning
-from ralf_cli.command import Command, F, command, given, handed_over, is_json, project, root
+from ralf_cli.command import Command, F, command, given, handed_over, is_json, is_read_by_an_agent, project, root
 from ralf_cli.main import LazyGroup
 from ralf_cli.output import emit_json, fields_of, say, table
 from ralf_integrations.loop import launch, processes, state as states
@@ -157,8 +157,8 @@ def _dry_run(options: Options) -> None:
 
 
 def _tell(event: Event) -> None:
-    """Print an event as a line: in a pipe, which an agent may read, without foreign text."""
-    text = event.whole if sys.stdout.isatty() else event.line
+    """Print an event as a line: in a pipe, and in an agent's shell, without foreign text."""
+    text = event.whole if sys.stdout.isatty() and not is_read_by_an_agent() else event.line
     sys.stdout.write(f"{json.dumps(fields_of(event), ensure_ascii=False) if is_json() else text}\n")
     sys.stdout.flush()
 

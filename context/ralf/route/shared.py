@@ -34,10 +34,13 @@ ORIGIN = "clone"
 
 _LABEL = regex(r"DEC-\d{1,9}-[0-9a-f]{6}\Z")
 
+_NO_NAME = regex(r"[^\w .,'()@+&-]")
+"""Characters of no person's name: a name is typed back, and may be read where no fence is."""
+
 _OURS = ("user", "agent", "by hand", "human-edit", "import", "file", "the person")
 """Words by which ralf says whose something is: no clone is called so."""
 
-_LONGEST, _TEXT = 120, 2_000  # characters of a person's name, and of any other text
+_LONGEST, _TEXT = 60, 2_000  # characters of a person's name, and of any other text
 
 _ACCEPTED = "shared"  # the stream of what the user has accepted
 
@@ -222,7 +225,7 @@ def _decision(tree: Mapping[str, Any], by: str) -> Decision:
 
 
 def _name(text: str) -> str:
-    name = trimmed(one_line(clean(text)), _LONGEST) or "somebody"
+    name = trimmed(one_line(_NO_NAME.sub("", clean(text))), _LONGEST) or "somebody"
     return f'clone "{name}"' if name.strip(" ()").casefold() in _OURS else name
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import ralf
-from ralf import config, routing
+from ralf import config, environment, routing
 from ralf.document.tree import to_tree
 from ralf.errors import RalfError, RouteNotFound, UsageError
 from ralf.model import BODY
@@ -113,7 +113,8 @@ def reader(args: Sequence[str] | None = None) -> int:
         if given.command == "read":
             put(ralf.get_context(given.route, root=project.root).render(section="brief"))
         elif routes := "".join(f"  - {one.route}\n" for one in ralf.list_routes(root=project.root)):
-            put(f"Available contexts:\n{routes if sys.stdout.isatty() else fenced(shown(routes), short=True)}".rstrip())
+            text = routes if _is_read_by_a_person() else fenced(shown(routes), short=True)
+            put(f"Available contexts:\n{text}".rstrip())
         else:
             put("No contexts.")
 
@@ -258,9 +259,13 @@ def summarizer(args: Sequence[str] | None = None) -> int:
 
     def work(project: Project) -> None:
         text = summarize(given.transcript, project=project.root)
-        put(text if sys.stdout.isatty() else fenced(shown(text)))
+        put(text if _is_read_by_a_person() else fenced(shown(text)))
 
     return _told(work, given)
+
+
+def _is_read_by_a_person() -> bool:
+    return sys.stdout.isatty() and not environment.is_agent()
 
 
 def _parser(name: str, description: str) -> argparse.ArgumentParser:
