@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -85,8 +86,8 @@ COMMANDS = {
     "a failure": "sed -i 's/a/b/' {}",
 }
 
-ROWS = ["an edit", "a relative path", "a write", "another file", "an edit before the render", *COMMANDS]
-BY_AGENT = {"an edit", "a relative path", "a write", "sed", "a here document"}
+ROWS = ["an edit", "a failed edit", "a relative path", "a write", "another file", "before the render", *COMMANDS]
+BY_AGENT = {"an edit", "a relative path", "a write", "sed", "a here document", "a script", "a failure"}
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -106,10 +107,12 @@ def test_an_edit_is_the_agents_where_a_record_of_its_client_says_that_its_tool_w
     if row in COMMANDS:
         call = shell, {key: COMMANDS[row].format(path)}, row == "a failure"
     else:
-        call = call_of(*(write if row == "a write" else edit), path)
+        tool, given, _ = call_of(*(write if row == "a write" else edit), path)
+        call = tool, given, row == "a failed edit"
     record(project, home, *call)
-    since = LATER if row == "an edit before the render" else BEFORE
-    assert is_by_agent(project, file, since) == (row in BY_AGENT)
+    since = LATER if row == "before the render" else BEFORE
+    is_in_doubt = client == "Codex" and row == "a failed edit"  # its record has no word on how a patch ended
+    assert is_by_agent(project, file, since) == (row in BY_AGENT or is_in_doubt)
 
 
 @pytest.mark.parametrize("is_recorded", [True, False])
@@ -151,19 +154,80 @@ def _slug(project: Project) -> str:
     return "".join(c if c.isascii() and c.isalnum() else "-" for c in str(project.root))
 
 
-@pytest.mark.parametrize("has_ended", [True, False])
-def test_an_edit_of_a_subagent_is_the_agents_though_only_its_own_log_names_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_ended: bool
-) -> None:
+@pytest.fixture
+def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Project, ClaudeLog]:
+    """A project, and the log of a session of Claude Code in it."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
     project = Project(tmp_path / "project")
     log = tmp_path / ".claude" / "projects" / _slug(project) / f"{uuid.uuid4()}.jsonl"
     log.parent.mkdir(parents=True)
-    ClaudeLog(log, log.stem, project.root).calls("Task", {"prompt": "tidy"}, "tidied" if has_ended else "")
-    own = log.with_suffix("") / "subagents" / "agent-ag1.jsonl"
+    return project, ClaudeLog(log, log.stem, project.root)
+
+
+@pytest.mark.parametrize("key", ["relative_path", "pathInProject"])
+def test_an_edit_is_the_agents_whatever_the_tool_calls_the_path(session: tuple[Project, ClaudeLog], key: str) -> None:
+    project, log = session
+    file = project.routes / "tide.md"
+    log.calls("mcp__editor__replace_content", {"edits": [{key: str(file.relative_to(project.root))}]}, "done")
+    assert is_by_agent(project, file, BEFORE)
+
+
+def test_an_edit_through_a_link_of_another_name_is_the_agents(session: tuple[Project, ClaudeLog]) -> None:
+    project, log = session
+    file = project.routes / "tide.md"
+    file.parent.mkdir(parents=True)
+    (project.root / "notes.md").symlink_to(file)
+    log.calls("Write", {"file_path": str(project.root / "notes.md"), "content": "b"}, "done")
+    assert is_by_agent(project, file, BEFORE)
+
+
+@pytest.mark.parametrize(("more", "expected"), [(0, False), (12, False), (70, True)])
+def test_an_edit_is_the_agents_where_the_log_says_more_than_is_read(
+    session: tuple[Project, ClaudeLog], more: int, expected: bool
+) -> None:
+    project, log = session
+    log.calls("Read", {"file_path": "x.png"}, "begins")
+    for _ in range(more):
+        log.calls("screenshot", {}, "A" * (1 << 20))
+    assert is_by_agent(project, project.routes / "tide.md", BEFORE) == expected
+
+
+def test_an_edit_is_the_agents_however_much_it_looked_at_since(session: tuple[Project, ClaudeLog]) -> None:
+    project, log = session
+    file = project.routes / "tide.md"
+    log.calls("Write", {"file_path": str(file), "content": "b"}, "done")
+    for _ in range(12):
+        log.calls("screenshot", {}, "A" * (1 << 20))
+    assert is_by_agent(project, file, BEFORE)
+
+
+def test_an_edit_that_a_write_had_left_as_half_saved_is_still_the_agents(session: tuple[Project, ClaudeLog]) -> None:
+    project, log = session
+    project.root.mkdir()
+    ralf.record_decision("tide", "Keep levels for 15 seconds", origin="user", root=project.root)
+    file = project.routes / "tide.md"
+    text = file.read_text().replace("15 seconds", "20 seconds").rpartition("\n---\n")[0]
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.999Z")
+    log.calls("Write", {"file_path": str(file), "content": text}, "done", timestamp=now)
+    file.write_text(text)
+    ralf.record_decision("tide", "Go on", origin="user", root=project.root)  # leaves what is half saved
+    time.sleep(2.1)
+    ralf.record_decision("tide", "Stop", origin="user", root=project.root)
+    context = ralf.get_context("tide", root=project.root)
+    assert [one.decision for one in context.decisions] == ["Keep levels for 15 seconds", "Go on", "Stop"]
+
+
+@pytest.mark.parametrize("below", [".", "workflows/wf_1"])
+@pytest.mark.parametrize("has_ended", [True, False])
+def test_an_edit_of_a_subagent_is_the_agents_though_only_its_own_log_names_the_file(
+    session: tuple[Project, ClaudeLog], has_ended: bool, below: str
+) -> None:
+    project, started = session
+    started.calls("Task", {"prompt": "tidy"}, "tidied" if has_ended else "")
+    own = started.log.with_suffix("") / "subagents" / below / "agent-ag1.jsonl"
     own.parent.mkdir(parents=True)
     file = project.routes / "tide.md"
     tool, given, _ = call_of("Edit", "file_path", str(file))
-    ClaudeLog(own, log.stem, project.root).calls(tool, given, "done")
+    ClaudeLog(own, started.log.stem, project.root).calls(tool, given, "done")
     assert is_by_agent(project, file, BEFORE)

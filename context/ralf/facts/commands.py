@@ -176,10 +176,11 @@ _CHANGES = {
 def only_looks(text: str) -> bool:
     """Whether a command line changes and verifies nothing: it lists, searches or prints."""
     found = simple_commands(text)
-    return bool(found) and all(map(_looks, found))
+    return bool(found) and all(map(looks, found))
 
 
-def _looks(simple: Simple) -> bool:
+def looks(simple: Simple) -> bool:
+    """Whether a simple command lists, searches or prints, and changes nothing."""
     name, rest = program_of(simple.words), simple.words[1:]
     if any(target != "/dev/null" for target in simple.writes):
         return False
