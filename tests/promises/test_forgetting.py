@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import pytest
 
 from promises.user import User, save
@@ -111,6 +113,33 @@ def test_a_forgotten_route_leaves_nothing(user: User) -> None:
     assert user.files_holding(NAME) == user.files_holding("pilot boat") == []
     assert [route["route"] for route in user.does("list", "--json").json()] == ["pier"]
     assert user.ralf("show", "harbour").status == 3
+
+
+def test_a_forgotten_route_leaves_nothing_in_what_its_clone_shares(user: User) -> None:
+    user.git("init", "-q", ".")
+    user.has_typed("init", "--share", "--yes")
+    user.does("decide", "harbour", f"Let {NAME} check the gauge")
+    user.does("decide", "pier", "Ask first")
+    assert len(user.files_holding(NAME)) > 0
+    user.does("forget", "harbour", "--yes")
+    assert user.files_holding(NAME) == []
+    assert [route["route"] for route in user.does("list", "--json").json()] == ["pier"]
+    user.does("decide", "harbour", "Begin again")
+    assert user.ralf("doctor", "--store").status == 0
+
+
+MARKED = (
+    "Vi\u00ea\u0323\u0303t Nam l\u00e0 nha\u0300\u0323",
+    "\u0634\u064e\u062f\u0651\u064e\u0629 \u0641\u064e\u0648\u0642 \u0627\u0644\u0633\u0651\u064e\u0637\u062d",
+)
+"""Vietnamese and Arabic, as keyboards write it: marks in another order than the canonical one."""
+
+
+@pytest.mark.parametrize("text", MARKED)
+def test_a_text_whose_letters_have_several_marks_is_forgotten(user: User, text: str) -> None:
+    user.has_decided("harbour", text)
+    user.does("forget", "harbour", "--text", unicodedata.normalize("NFC", text), "--yes")
+    assert user.files_holding(text) == []
 
 
 def test_a_forget_that_is_not_confirmed_erases_nothing(user: User) -> None:

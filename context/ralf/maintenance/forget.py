@@ -387,7 +387,9 @@ def _forget_route(project: Project, route: str, names: list[str], *, dry_run: bo
     files += [path for path in sorted((project.folder / "blobs").rglob("*.damaged")) if path.name[:64] in own]
     count = sum(1 for _ in project.store.read(stream))
     segments = session_logs.segments(project, route)
+    shared = shared_files.of_routes(project.folder / shared_files.FOLDER, names)
     if not dry_run:
+        shared_files.empty(project.folder / shared_files.FOLDER, names)
         for segment in segments:
             segment.blank()
         removed(files)
@@ -405,7 +407,7 @@ def _forget_route(project: Project, route: str, names: list[str], *, dry_run: bo
         done=not dry_run,
         whole=True,
         records={route: count} if count else {},
-        files=(*map(project.name_of, files), *sorted({str(segment.log) for segment in segments})),
+        files=(*map(project.name_of, (*files, *shared)), *sorted({str(segment.log) for segment in segments})),
         blobs=len(blobs),
         left=() if dry_run else tuple(map(project.name_of, _files_of(project, names))),
     )

@@ -190,11 +190,20 @@ def _read(text: str) -> tuple[str, list[tuple[int, int]]]:
     essence: list[str] = []
     places: list[tuple[int, int]] = []
     counted: dict[str, str] = {}  # a text has few different characters
+    units: list[tuple[int, int]] = []  # marks belong to their letter: only together are they in canonical order
     for match in _CHARACTER.finditer(text):
         if (counts := counted.get(match[0])) is None:
             counts = counted[match[0]] = _essence(match[0])
+        if units and counts and unicodedata.combining(counts[0]):
+            units[-1] = units[-1][0], match.end()
+        else:
+            units.append(match.span())
+    for first, last in units:
+        piece = text[first:last]
+        if (counts := counted.get(piece)) is None:
+            counts = counted[piece] = _essence(piece)
         essence += counts
-        places += [match.span()] * len(counts)
+        places += [(first, last)] * len(counts)
     return "".join(essence), places
 
 

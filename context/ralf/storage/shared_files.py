@@ -5,7 +5,7 @@ forget. Branches, merges, squashes, rebases and copies of them do not conflict.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,11 @@ FOLDER = "shared"
 
 _PATH = regex(r"(?P<clone>[0-9a-f]{16})/(?P<counter>\d{6,9})-(?P<digest>[0-9a-f]{40})\.json\Z")
 
+_HEAD = ("v", "clone", "counter", "at", "by", "revision")
+
+FORGOTTEN = "forgotten"
+"""The route of a file whose route was forgotten: it keeps its place among those of its clone."""
+
 _MOST_BYTES = 64 << 10  # of one file
 
 
@@ -33,6 +38,11 @@ class SharedFile(NamedTuple):
     route: str
     tree: Mapping[str, Any]
 
+    @property
+    def has_content(self) -> bool:
+        """Whether it says anything: its route was not forgotten."""
+        return bool(self.tree.keys() - {*_HEAD, "route"})
+
 
 def write(folder: Path, clone: str, tree: Mapping[str, Any]) -> None:
     """Write the next file of a clone; `tree` has a `route`. OSError."""
@@ -43,8 +53,12 @@ def write(folder: Path, clone: str, tree: Mapping[str, Any]) -> None:
     _put(
         own,
         counter,
-        json.dumps({"v": 1, "clone": clone, "counter": counter, **tree}, ensure_ascii=False, indent=1) + "\n",
+        _text({"v": 1, "clone": clone, "counter": counter, **tree}),
     )
+
+
+def _text(tree: Mapping[str, Any]) -> str:
+    return json.dumps(tree, ensure_ascii=False, indent=1) + "\n"
 
 
 def _put(own: Path, counter: int, text: str) -> None:
@@ -66,13 +80,33 @@ def rewrite(folder: Path, change: Callable[[str], str]) -> list[Path]:
     return gone
 
 
+def of_routes(folder: Path, routes: Collection[str]) -> list[Path]:
+    """The files of routes, whoever wrote them, that have not been emptied."""
+    names = {route.casefold() for route in routes}
+    return [folder / file.path for file in read(folder)[0] if file.route.casefold() in names]
+
+
+def empty(folder: Path, routes: Collection[str]) -> None:
+    """Take everything out of the files of routes, whoever wrote them. OSError."""
+    names = {route.casefold() for route in routes}
+
+    def emptied(text: str) -> str:
+        tree = json.loads(text)
+        if str(tree["route"]).casefold() not in names:
+            return text
+        return _text({key: tree[key] for key in _HEAD if key in tree} | {"route": FORGOTTEN})
+
+    rewrite(folder, emptied)
+
+
 def read(folder: Path) -> tuple[list[SharedFile], list[str]]:
-    """The files of all clones; and the paths of those that are not what their name and folder claim."""
+    """The files of all clones that say anything; and the paths of those that are not what their name and folder claim."""
     found, refused = list[SharedFile](), list[str]()
     for path in sorted(folder.glob("*/*")):
         name = f"{path.parent.name}/{path.name}"
         try:
-            found.append(_parsed(name, content_of(path, most=_MOST_BYTES)))
+            file = _parsed(name, content_of(path, most=_MOST_BYTES))
+            found += [file] * file.has_content
         except (OSError, *MALFORMED):
             refused.append(f"{FOLDER}/{trimmed(one_line(clean(name)), _LONGEST)}")
     return found, refused
