@@ -100,7 +100,7 @@ def empty(folder: Path, routes: Collection[str]) -> None:
 
 
 def read(folder: Path) -> tuple[list[SharedFile], list[str]]:
-    """The files of all clones that say anything; and the paths of those that are not what their name and folder claim."""
+    """The files of all clones that say anything; and the paths of those whose name or folder claims something else."""
     found, refused = list[SharedFile](), list[str]()
     for path in sorted(folder.glob("*/*")):
         name = f"{path.parent.name}/{path.name}"
