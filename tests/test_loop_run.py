@@ -476,8 +476,11 @@ def test_workers_may_have_a_worktree_each(plan: Plan, tmp_path: Path) -> None:
     assert git(tmp_path / "trees" / "w1", "branch", "--show-current").strip() == "ralf/w1"
 
 
-def test_no_hook_and_no_filter_of_the_repository_runs_where_a_worktree_is_made(plan: Plan, tmp_path: Path) -> None:
-    """They may have come in an archive."""
+@pytest.mark.parametrize("key", ["filter.a=b.smudge", "includeIf.gitdir:**/worktrees/**.path"])
+def test_no_hook_and_no_filter_of_the_repository_runs_where_a_worktree_is_made(
+    plan: Plan, tmp_path: Path, key: str
+) -> None:
+    """They may have come in an archive, and count in the new worktree alone."""
     ran = tmp_path / "ran"
     program = tmp_path / "program"
     program.write_text(f"#!/bin/sh\ntouch {ran}\ncat\n")
@@ -485,7 +488,9 @@ def test_no_hook_and_no_filter_of_the_repository_runs_where_a_worktree_is_made(p
     shutil.copy(program, plan.root / ".git" / "hooks" / "post-checkout")
     (plan.root / ".gitattributes").write_text("*.txt filter=a=b\n")
     (plan.root / "tides.txt").write_text("1\n")
-    for words in (("add", "."), ("commit", "--quiet", "-m", "tides"), ("config", "filter.a=b.smudge", str(program))):
+    (plan.root / ".git" / "included").write_text(f'[filter "a=b"]\n\tsmudge = {program}\n')
+    value = "included" if key.startswith("include") else str(program)
+    for words in (("add", "."), ("commit", "--quiet", "-m", "tides"), ("config", key, value)):
         git(plan.root, *words)
     plan.add("done")
     status, out = plan.run("--worktrees", str(tmp_path / "trees"))

@@ -225,23 +225,30 @@ class Worktrees:
         branch = f"ralf/{name}"
         known = self._git(self.root, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}")
         how = ["-b", branch, str(path)] if known.returncode else [str(path), branch]
-        done = self._git(self.root, "worktree", "add", *how, **self._without_programs())
+        done = self._git(self.root, "worktree", "add", "--no-checkout", *how, **self._without_programs(self.root))
+        if not done.returncode:  # what its settings are depends on the worktree: a repository may include others there
+            done = self._git(path, "reset", "--hard", **self._without_programs(path))
         if done.returncode:
             lines = done.stderr.decode(errors="replace").strip().splitlines()
             what = f"git makes no worktree: {lines[-1] if lines else done.returncode}"
             raise NoWorktree(path, what, "leave --worktrees out")
         return path
 
-    def _without_programs(self) -> dict[str, str]:
-        """The variables that keep git from running hooks and filters of the repository itself, which may have come in
-        an archive; the person's own, as of git-lfs, run.
+    def _without_programs(self, path: Path) -> dict[str, str]:
+        """The variables that keep git from running hooks and filters of the repository itself in a worktree, which may
+        have come in an archive; the person's own, as of git-lfs, run.
         """
-        listed = self._git(self.root, *"config --show-scope --null --name-only --get-regexp ^filter[.]".split())
+        listed = self._git(path, *"config --show-scope --null --name-only --get-regexp ^(filter|hook)[.]".split())
         words = iter(os.fsdecode(listed.stdout).split("\0"))
         names = {name.rpartition(".")[0] for scope, name in zip(words, words, strict=False) if scope in _ITS_OWN}
         settings = {"core.hooksPath": os.devnull}
         for name in names:
-            settings |= {f"{name}.smudge": "", f"{name}.process": "", f"{name}.required": "false"}
+            off = (
+                {"smudge": "", "process": "", "required": "false"}
+                if name.startswith("filter")
+                else {"enabled": "false"}
+            )
+            settings |= {f"{name}.{key}": value for key, value in off.items()}
         found = {"GIT_CONFIG_COUNT": str(len(settings))}
         for number, (key, value) in enumerate(settings.items()):
             found |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
