@@ -113,6 +113,21 @@ def test_secrets_of_a_session_are_in_no_file_brief_or_search_hit(user: User) -> 
 
 
 @pytest.mark.ci
+def test_a_secret_that_answers_a_question_or_fills_a_form_is_in_no_file(user: User) -> None:
+    session, answer, password = user.session(), made(40, 18), made(41, 18)
+    question = "What is the API token?"
+    asked = {"question": question, "header": "x", "options": [{"label": "none", "description": ""}]}
+    printed = f'User has answered your questions: "{question}"="{answer}".'
+    session.says("Please set up the mail")
+    session.calls("AskUserQuestion", {"questions": [asked]}, printed, toolUseResult={"answers": {question: answer}})
+    session.calls("mcp__browser__type", {"element": "Password field", "ref": "e3", "text": password}, "ok")
+    session.calls("mcp__browser__fill", {"fields": [{"name": "Password", "value": password}]}, "ok")
+    user.does("checkpoint", "mail", "--transcript", session.log)
+    assert question in user.does("show", "mail").out
+    assert not [secret for secret in (answer, password) if secret.encode() in kept(user)]
+
+
+@pytest.mark.ci
 def test_ids_hashes_and_paths_that_look_like_secrets_stay(user: User) -> None:
     session = user.session()
     session.says("Look at these: " + ", ".join(HARMLESS.values()))

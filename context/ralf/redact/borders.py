@@ -152,10 +152,15 @@ def redacted(
             found[-1] += Known(named).spans(event.text)
     talk = [number for number, event in enumerate(every) if event.kind in ("user", "assistant")]
     for asking, number in pairwise(talk):
-        question, answer = every[asking], every[number]
-        for hit in grammar.answered(question.text, answer.text):
-            shown = redactor.marker(hit.kind, answer.text[hit.start : hit.end])
+        answer = every[number]
+        of_form = answer.form == "answer"  # to a question that a tool of the client put, whose result repeats it
+        question = str(answer.input.get("about", "")) if of_form else every[asking].text
+        for hit in grammar.answered(question, answer.text):
+            secret = answer.text[hit.start : hit.end]
+            shown = redactor.marker(hit.kind, secret)
             found[number].append(Span(hit.start, hit.end, shown))
+            if of_form and number and every[number - 1].kind == "result":
+                found[number - 1] += Known({f'="{answer.text}"': f'="{shown}"'}).spans(every[number - 1].text)
     streams = {
         kind: [number for number, event in enumerate(every) if event.kind == kind and event.text] for kind in _STREAMS
     }

@@ -74,6 +74,14 @@ _ESCAPED_BREAK = regex(r"(?<!\\)(?:\\++r)?+\\++n|\r\n")
 _MOST_PASSES = 3  # what stands behind a marker may be a secret of its own; one pass is the rule
 
 
+_LABEL_KEYS = ("name", "key", "label", "element", "field", "secretName")
+
+_VALUE_KEYS = ("value", "text", "secretText", "content")
+"""Of the arguments of tools: a field that is filled in, a setting, an entry of a form."""
+
+_OF_FORMS = regex(r"(?i)[ _](?:field|input|(?:text ?)?box)\Z")
+
+
 class Redactor:
     """Redacts texts, trees and events under one key: the same key and text give the same bytes.
 
@@ -117,7 +125,12 @@ class Redactor:
                 return text(value)
             return named.setdefault(value, self.marker("secret", value))
         if isinstance(value, Mapping):
-            return {text(str(key)): self._tree(item, text, named, str(key)) for key, item in value.items()}
+            label = next((value[key] for key in _LABEL_KEYS if isinstance(value.get(key), str)), "")
+            label = "_".join(_OF_FORMS.sub("", label).split()) if len(label) <= names.LONGEST_NAME else ""
+            return {
+                text(str(key)): self._tree(item, text, named, label if label and key in _VALUE_KEYS else str(key))
+                for key, item in value.items()
+            }
         return [self._tree(item, text, named) for item in value] if isinstance(value, list | tuple) else value
 
     def _is_named(self, key: str, value: str) -> bool:
