@@ -7,6 +7,7 @@ its messages alone.
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,6 @@ from offline import World, bash, said, typed, why_not
 from scenario import CHOICE, NEXT, command, model, script
 from tests.faults import planted
 from tests.faults.planted import commit_all, context_of, git, write
-from tests.faults.staged import run
 
 from examples import each_second
 
@@ -122,9 +122,7 @@ def test_an_archive_with_files_of_the_users_own_modes_hands_the_model_nothing(wo
     evil = attacked(world.folder / "evil")
     write(context_of(evil) / "config.local.yaml", "project: /tmp/run/proj\n")
     commit_all(evil)
-    archive = world.folder / "archive.tar"
-    run("tar", "-C", str(evil), "-cf", str(archive), ".")
-    run("tar", "-C", str(world.project), "-xpf", str(archive))
+    subprocess.run(["cp", "-a", f"{evil}/.", world.project], check=True)  # noqa: S607
     assert (context_of(world.project) / "routes" / f"{BRANCH}.md").stat().st_mode & 0o777 == 0o600
     assert_nothing_planted(opened(world, client, f"Look at {BRANCH}, please.", opts_in=True))
     keep_a_rule(world)
