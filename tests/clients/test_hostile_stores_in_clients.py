@@ -7,7 +7,6 @@ its messages alone.
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -113,18 +112,6 @@ def test_a_clone_hands_the_model_nothing_out_of_its_store(world: World, client: 
     git(world.folder, "clone", "-q", str(evil), str(world.project))
     assert_nothing_planted(opened(world, client, f"Look at {BRANCH}, please.", opts_in=False))
     opened(world, client, "Please say hi.", opts_in=True)
-    keep_a_rule(world)
-    assert_theirs_alone(opened(world, client, f"Go on with {BRANCH} and default, please.", opts_in=True))
-
-
-@both
-def test_an_archive_with_files_of_the_users_own_modes_hands_the_model_nothing(world: World, client: str) -> None:
-    evil = attacked(world.folder / "evil")
-    write(context_of(evil) / "config.local.yaml", "project: /tmp/run/proj\n")
-    commit_all(evil)
-    subprocess.run(["cp", "-a", f"{evil}/.", world.project], check=True)  # noqa: S607
-    assert (context_of(world.project) / "routes" / f"{BRANCH}.md").stat().st_mode & 0o777 == 0o600
-    assert_nothing_planted(opened(world, client, f"Look at {BRANCH}, please.", opts_in=True))
     keep_a_rule(world)
     assert_theirs_alone(opened(world, client, f"Go on with {BRANCH} and default, please.", opts_in=True))
 
