@@ -150,6 +150,16 @@ def test_a_server_that_is_to_encrypt_and_does_not_is_told_nothing() -> None:
 
 # ---- who we are ----
 
+CREDS = """\
+-----BEGIN NATS USER JWT-----
+a-token-of-more-than-twenty-letters
+------END NATS USER JWT------
+
+-----BEGIN USER NKEY SEED-----
+SU-a-seed-of-more-than-twenty-letters
+------END USER NKEY SEED------
+"""
+
 
 @pytest.mark.parametrize(
     ("change", "reason"),
@@ -165,7 +175,9 @@ def test_a_server_that_is_to_encrypt_and_does_not_is_told_nothing() -> None:
 def test_a_creds_file_that_cannot_count_is_refused_without_its_words(
     tmp_path: Path, change: Callable[[Path], object], reason: str
 ) -> None:
-    _, path = certificates.operated(tmp_path)
+    path = tmp_path / "ralf.creds"
+    path.write_text(CREDS)
+    path.chmod(0o600)
     words = [word for word in path.read_text().split() if len(word) > 20]
     change(path)
     address = Address(("nats://127.0.0.1:1",), creds=str(path))
