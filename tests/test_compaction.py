@@ -19,7 +19,6 @@ from ralf.compaction.flow import Compaction, compact, undo
 from ralf.compaction.segments import segments_of
 from ralf.conversation.messages import cost
 from ralf.conversation.summary import is_summary
-from ralf.errors import NotFound
 from ralf.maintenance.forget import forget
 from ralf.maintenance.verify import verify
 from ralf.text import tokens
@@ -126,18 +125,6 @@ def test_statement_9_a_process_that_is_killed_at_any_call_leaves_the_state_befor
 
 
 # ---- undo, shares, segments ----
-
-
-@pytest.mark.ci
-def test_an_undo_gives_the_messages_back_byte_for_byte_and_the_next_compaction_counts(tmp_path: Path) -> None:
-    messages = conversation([WORDS, WORDS], 200)
-    made = compacted(messages, tmp_path)
-    assert json.dumps(undo(made.messages, ROUTE, root=tmp_path)) == json.dumps(messages)
-    with pytest.raises(NotFound, match=ROUTE):
-        undo(made.messages, ROUTE, root=tmp_path)
-    assert compacted(messages, tmp_path).status.count == 2
-    with pytest.raises(NotFound, match=ROUTE):
-        undo(messages, ROUTE, root=tmp_path)
 
 
 @pytest.mark.ci
