@@ -154,22 +154,6 @@ def test_coroutines_of_two_loops_and_a_thread_make_a_call_once(tmp_path: Path) -
     run.close()
 
 
-# ---- clocks ----
-
-
-class Clock:
-    """The wall clock, some seconds off."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.off, real = 0.0, time.time
-        monkeypatch.setattr(time, "time", lambda: real() + self.off)
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    return Clock(monkeypatch)
-
-
 # ---- agent forget ----
 
 

@@ -1,4 +1,4 @@
-"""`ralf plan`, `ralf task show`, and signs of life of a claim."""
+"""`ralf task show`, and signs of life of a claim."""
 
 from __future__ import annotations
 
@@ -38,9 +38,6 @@ def six(parts: Path, tmp_path: Path) -> Path:
 
 def ralf(root: Path, *arguments: object, **more: str) -> storekit.Ran:
     return storekit.process(*arguments, cwd=root, **more)
-
-
-# ---- refresh ----
 
 
 @pytest.mark.ci

@@ -67,7 +67,7 @@ def test_a_list_is_narrowed_by_state_status_and_role(root: Path) -> None:
     assert [found["task"]["title"] for found in listed(root, "--tag", "web")] == ["Review"]
 
 
-# ---- edit, split, trust ----
+# ---- edit, split ----
 
 
 def test_an_edit_by_options_changes_these_fields_and_no_other(root: Path) -> None:

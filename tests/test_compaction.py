@@ -31,14 +31,6 @@ def compacted(messages: Messages, root: Path, **more: object) -> Compaction:
     return compact(messages, 30_000, ROUTE, root=root, force=True, **more)  # type: ignore[arg-type]
 
 
-@pytest.fixture(scope="module")
-def once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Messages, Compaction, Path]:
-    """One conversation that was compacted, for tests that only look."""
-    root = tmp_path_factory.mktemp("compacted")
-    messages = conversation([WORDS], 200)
-    return messages, compacted(messages, root), root
-
-
 # ---- what ----
 
 

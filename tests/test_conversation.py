@@ -35,9 +35,6 @@ def long(turns: int = 30) -> list[dict[str, Any]]:
     return [SYSTEM, said("user", "Make the tests pass."), *(one for n in range(turns) for one in turn(n))]
 
 
-# ---- summary ----
-
-
 @pytest.mark.ci
 def test_a_secret_in_what_is_cut_reaches_no_file(tmp_path: Path) -> None:
     secret = "ghp_" + "a1B2" * 9

@@ -1,4 +1,4 @@
-"""What is the embedded store's own: torn and damaged lines, ids, full disks."""
+"""What is the embedded store's own: hostile first lines, syncs that fail, blobs, and files that it replaces."""
 
 from __future__ import annotations
 
@@ -48,13 +48,7 @@ def numbers(store: FileStore) -> list[int]:
     return [json.loads(entry.record)["n"] for entry in store.read(STREAM)]
 
 
-# ---- damage in the middle ----
-
-
-def damaged(journal: Path, line: int, change: Callable[[bytes], bytes]) -> None:
-    lines = journal.read_bytes().splitlines(keepends=True)
-    lines[line] = change(lines[line])
-    journal.write_bytes(b"".join(lines))
+# ---- damage ----
 
 
 @pytest.mark.parametrize(
@@ -188,9 +182,6 @@ def test_nothing_is_put_through_a_link_among_the_blobs(store: FileStore, tmp_pat
     with pytest.raises(UsageError, match="is a symbolic link"):
         store.put_blob([b"words"])
     assert list(elsewhere.iterdir()) == []
-
-
-# ---- a file that is replaced ----
 
 
 OLD = b"the old columns\n" * 100

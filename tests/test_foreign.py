@@ -127,9 +127,6 @@ def test_what_is_accepted_is_the_users_with_its_origin_and_file_and_journal_are_
     assert not [one for one in verify(root=clone).findings if "foreign" in one.what]
 
 
-# ---- looking after it ----
-
-
 def test_a_foreign_journal_is_imported_with_its_file_and_takes_records_then(theirs: Path, tmp_path: Path) -> None:
     clone = with_journal(theirs, tmp_path / "clone")
     ownership.init(Project(clone), share=False)

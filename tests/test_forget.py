@@ -114,7 +114,7 @@ def test_a_text_that_stands_everywhere_is_refused(root: Path, text: str) -> None
         forget(ROUTE, text=text, root=root)
 
 
-# ---- again, and what is not there ----
+# ---- where words may stand ----
 
 
 @pytest.mark.parametrize("is_killed", [False, True])
@@ -205,7 +205,7 @@ def test_a_checkpoint_that_was_at_work_meanwhile_writes_nothing_of_it_again(root
     verify(root)
 
 
-# ---- broken off ----
+# ---- how words are laid out ----
 
 
 FORMS = {

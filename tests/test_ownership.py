@@ -19,15 +19,12 @@ def decisions(root: Path, route: str = "tide") -> list[str]:
     return [decision.decision for decision in ralf.get_context(route, root=root).decisions]
 
 
-# ---- records of others ----
-
-
 def other_project(root: Path) -> Path:
     root.mkdir()
     return root
 
 
-# ---- hooks ----
+# ---- settings of others ----
 
 
 @pytest.mark.ci

@@ -13,20 +13,12 @@ from ralf.model.entries import Message
 from ralf.talk.answers import about, labels
 from ralf.text.cleaning import besides, fenced
 from ralf.transcripts import codex
-from ralf.transcripts.events import Event, Position
 from ralf.transcripts.typed import typed
 from ralf_integrations.blackbox5 import installing
 
 
 def messages(session):
     return [turn.message.text for turn in session.talk.turns if turn.message is not None]
-
-
-# ---- recording ----
-
-
-def event(kind, text="", line=0, **fields):
-    return Event(kind, text, Position(0, line), Position(0, line + 1), f"2026-03-09T08:{line:02}:00Z", **fields)
 
 
 # ---- turns ----

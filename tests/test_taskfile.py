@@ -1,4 +1,4 @@
-"""Task files: read as they stand, rewritten with the smallest change, merged field by field, by us and by git."""
+"""Task files: read as they stand, rewritten with the smallest change, and merged by git."""
 
 from __future__ import annotations
 

@@ -271,7 +271,3 @@ def test_a_kill_leaves_before_or_after_and_the_next_write_completes_the_file(tmp
         if not is_killed:
             break
     assert seen == {True, False} and found == after
-
-
-def files_of(root: Path, task: str) -> list[Path]:
-    return sorted((root / ".autonomous" / "tasks").rglob(f"{task}*.md"))

@@ -1,4 +1,4 @@
-"""Counting tokens: exact, offline, fast on anything, and an estimate that loads nothing."""
+"""Counting tokens: exact on any text, and a damaged rank file is said."""
 
 from __future__ import annotations
 

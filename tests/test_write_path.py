@@ -1,4 +1,4 @@
-"""The write path, step by step: who waits for whom, and what a dead writer or an editor leaves."""
+"""The write path, step by step: what a dead writer or an editor leaves."""
 
 from __future__ import annotations
 
