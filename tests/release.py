@@ -1,7 +1,7 @@
 """Runs what takes longer than `.ci/run` may: before a release all of it, and the part of an area by whoever touches it.
 
     python -m tests.release                 # every part
-    python -m tests.release nats power      # these parts
+    python -m tests.release nats faults     # these parts
     python -m tests.release --list          # what there is, and what each needs
 
 It prints one table, a line a part: passed, failed or skipped with the reason, how many tests, and seconds; the output

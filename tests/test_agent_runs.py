@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import os
 import threading
 import time
@@ -15,30 +14,14 @@ import pytest
 
 import ralf
 from ralf import api, project as projects
-from ralf.agent import steplog
 from ralf.agent.async_run import AsyncAgentRun
 from ralf.agent.listing import cancel_run, forget_run, get_run, list_runs, retry_run
-from ralf.agent.model import Retry
 from ralf.agent.output import tail
 from ralf.agent.run import AgentRun
 from ralf.agent.signals import send_signal
-from ralf.errors import Claimed, RunEnded, RunNotFound, StaleLease, UsageError
+from ralf.errors import Claimed, RunEnded, RunNotFound, UsageError
 from runskit import elsewhere
 from storekit import HANGS
-
-# ---- the claim ----
-
-
-@pytest.mark.ci
-def test_a_long_call_keeps_its_claim_longer_than_the_lease(tmp_path: Path) -> None:
-    with AgentRun("r", root=tmp_path, lease=2.0) as run:
-
-        def call(_: str) -> str:
-            time.sleep(2.4)
-            return elsewhere(tmp_path, "print(AgentRun('r', root=root).status)")
-
-        assert run.once("long", call) == "running"
-
 
 # ---- decisions ----
 
@@ -54,19 +37,6 @@ def test_a_delay_goes_on_in_another_process_when_its_time_has_come(tmp_path: Pat
             time.sleep(0.02)
         assert datetime.now(UTC) >= datetime.fromisoformat(state.not_before)
         assert (run.iteration, run.input) == (2, b"x")
-
-
-@pytest.mark.parametrize(
-    ("retry", "delays"),
-    [
-        (Retry(initial=1, maximum=5, multiplier=2), [1, 2, 4, 5, 5]),
-        (Retry("linear", initial=2, maximum=7), [2, 4, 6, 7, 7]),
-        (Retry("fixed", initial=3, maximum=9), [3, 3, 3, 3, 3]),
-    ],
-)
-def test_delays_grow_as_their_kind_says_up_to_the_maximum(retry: Retry, delays: list[float]) -> None:
-    assert [retry.delay(attempt) for attempt in range(1, 6)] == delays
-    assert retry.delay(100_000) == max(delays)
 
 
 def test_a_reason_is_one_line_without_secrets(tmp_path: Path) -> None:
@@ -97,31 +67,6 @@ def test_what_was_streamed_is_durable_before_the_next_record(tmp_path: Path) -> 
             act()
             count += 1
             assert b"".join(tail("r", root=tmp_path)) == b"ab" * count
-
-
-def test_a_holder_that_lost_its_claim_adds_nothing_after_the_next_one(tmp_path: Path) -> None:
-    first, second = AgentRun("r", root=tmp_path), AgentRun("r", root=tmp_path)
-    first.stream(b"1")
-    steplog.held_here.pop(first._writer)
-    second.stream(b"2")
-    time.sleep(0.06)
-    with pytest.raises(StaleLease):
-        first.stream(b"zombie")
-    second.close()
-    assert b"".join(tail("r", root=tmp_path)) == b"12"
-
-
-def test_reading_goes_on_behind_what_was_read_of_a_stream_that_was_rewritten(tmp_path: Path) -> None:
-    with AgentRun("r", root=tmp_path) as run:
-        for piece in (b"one ", b"two ", b"three"):
-            run.stream(piece)
-            run.save(b"")
-        reader = tail("r", root=tmp_path, follow=True)
-        assert [next(reader), next(reader)] == [b"one ", b"two "]
-        projects.find(tmp_path).store.replace("output/r/main", lambda entry: entry.record.replace(b"one ", b"*** "))
-        run.stream(b" four")
-        run.complete()
-        assert list(itertools.islice(reader, 2)) == [b"three", b" four"]
 
 
 # ---- runs as those see them who do not hold them ----
@@ -207,79 +152,6 @@ def test_coroutines_of_two_loops_and_a_thread_make_a_call_once(tmp_path: Path) -
         thread.join(HANGS)
     assert (len(calls), answers) == (1, [7] * 5)
     run.close()
-
-
-def test_a_coroutine_s_call_within_itself_is_refused_and_a_cancelled_one_leaves_the_key_free(tmp_path: Path) -> None:
-    async def work() -> None:
-        async with AsyncAgentRun("r", root=tmp_path) as run:
-
-            async def inner(_: str) -> Any:
-                return await run.once("k", lambda _: 1)
-
-            with pytest.raises(UsageError):
-                await asyncio.wait_for(run.once("k", inner), HANGS)
-
-            async def slow(_: str) -> None:
-                await asyncio.sleep(HANGS)
-
-            task = asyncio.create_task(run.once("k", slow))
-            await asyncio.sleep(0.1)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            assert await asyncio.wait_for(run.once("k", lambda _: 3), HANGS) == 3
-
-    asyncio.run(work())
-
-
-def test_a_child_that_is_forked_within_a_call_can_record_nothing(tmp_path: Path) -> None:
-    def call(_: str) -> str:
-        child = os.fork()
-        if child:
-            return f"{os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}"
-        return "of the child"
-
-    with AgentRun("r", root=tmp_path) as run:
-        parent = os.getpid()
-        try:
-            answer = run.once("k", call)
-        except StaleLease:
-            os._exit(9 if os.getpid() != parent else 1)
-        if os.getpid() != parent:
-            os._exit(0)
-        assert answer == "9"
-        assert run.once("k", lambda _: 1 / 0) == "9"
-
-
-# ---- clocks ----
-
-
-class Clock:
-    """The wall clock, some seconds off."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.off, real = 0.0, time.time
-        monkeypatch.setattr(time, "time", lambda: real() + self.off)
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    return Clock(monkeypatch)
-
-
-def test_a_clock_that_is_set_back_an_hour_takes_no_claim_from_a_holder_that_shows_life(
-    tmp_path: Path, clock: Clock
-) -> None:
-    with AgentRun("r", root=tmp_path) as run:
-        run.save(b"state")
-        clock.off = -3_600
-        run.heartbeat()
-        files = projects.find(tmp_path).store.files
-        assert files is not None
-        os.utime(files.path("runs/r/main"), (time.time(), time.time()))
-        with pytest.raises(Claimed):
-            AgentRun("r", root=tmp_path).load()
-        run.save(b"more")
 
 
 # ---- agent forget ----

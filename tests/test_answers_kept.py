@@ -7,8 +7,6 @@ import os
 import re
 import shutil
 import sqlite3
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -19,7 +17,7 @@ import pytest
 
 import storekit
 from kit.no_index import with_index_only
-from promises.user import Session, User, save
+from promises.user import Session, User
 
 pytestmark = [pytest.mark.ci, with_index_only()]
 
@@ -123,48 +121,6 @@ def registered(world: World) -> Path:
     return found
 
 
-def linked(world: World) -> None:
-    path = registered(world)
-    path.rename(world.folder / "registration")
-    path.symlink_to(world.folder / "registration")
-
-
-def moves(world: World) -> None:
-    """Another project takes the place of this one."""
-    top = world.user.project
-    top.rename(top.with_name("elsewhere"))
-    world.user.project.mkdir()
-    world.user.does("init")
-    world.user.does("decide", "tide", "Something else")
-    world.user.does("decide", "boat", "Something else")
-
-
-def another_index(world: World) -> None:
-    """The index of another store of this user lies in the place of this one's, its answers, too."""
-    other = World(world.folder / "other")
-    other.settle()
-    for path in world.index.parent.glob("index.db*"):
-        path.unlink()
-    with closing(sqlite3.connect(other.index)) as index:
-        index.execute("pragma wal_checkpoint(truncate)")
-    place = next((world.store / "cache").iterdir())
-    shutil.copy(other.index, place / "index.db")
-
-
-def piped(world: World) -> None:
-    path = world.index
-    path.unlink()
-    os.mkfifo(path)
-
-
-def waits(world: World) -> None:
-    """An edit that no write has absorbed has the time at which it is read."""
-    world.user.edit(world.user.route_file("tide"), "15 seconds", "20 seconds")
-    for _ in range(4):
-        world.answers()
-        time.sleep(0.3)
-
-
 def ages(world: World) -> None:
     """The journal is nearly as old as one of a route that is closed, and gets as old meanwhile."""
     for route in ("tide", "boat"):
@@ -177,15 +133,6 @@ def ages(world: World) -> None:
 def written(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
-
-
-LOCAL, SERVERS = "config.local.yaml", "store: nats\nnats_project: x\n"
-
-
-def servers(world: World) -> None:
-    """Name servers, as their user who has allowed it."""
-    written(world.store / LOCAL, SERVERS)
-    storekit.allow(world.store / LOCAL, world.user.home)
 
 
 def with_index(world: World, statement: str) -> None:
@@ -223,40 +170,23 @@ CHANGES: dict[str, tuple[bool, Callable[[World], object]]] = {
     "a decision": (True, lambda w: w.user.does("decide", "tide", "Round up")),
     "a decision by the API": (True, lambda w: w.user.has_decided("tide", "Round up")),
     "a decision in a new route": (True, lambda w: w.user.does("decide", "mast", "Keep the mast")),
-    "a decision dropped": (True, lambda w: w.user.does("undo", "tide", "DEC-001")),
-    "a hand-over": (True, lambda w: w.user.does("handover", "tide", stdin="## Now\nMending the gauge\n")),
     "a checkpoint": (True, lambda w: w.user.does("checkpoint", "tide", "--transcript", w.session.log)),
-    "an undo": (True, lambda w: w.user.does("undo", "tide")),
     "a route renamed": (True, lambda w: w.user.does("route", "tide", "--rename", "tides")),
-    "a route closed": (True, lambda w: w.user.does("route", "tide", "--close")),
     "words forgotten": (True, lambda w: w.user.does("forget", "--text", "15 seconds", "--yes")),
-    "a route forgotten": (True, lambda w: w.user.does("forget", "boat", "--yes")),
-    "a setting by a command": (False, lambda w: w.user.does("config", "health_repeats", "9")),
     # files of the store
     "an edit by rename": (True, lambda w: w.user.edit(w.user.route_file("tide"), "15 seconds", "20 seconds")),
     "an edit of as many bytes at the same time": (
         True,
         lambda w: unchanged_times(w.user.route_file("tide"), lambda data: data.replace(b"15 sec", b"16 sec")),
     ),
-    "an edit that was read a while ago": (True, waits),
     "a note": (True, lambda w: w.user.write_note("tide", "The gauge sticks.")),
-    "a route file touched": (False, lambda w: w.user.route_file("tide").touch()),
     "a route file deleted": (False, lambda w: w.user.route_file("tide").unlink()),
-    "a route file emptied": (False, lambda w: w.user.route_file("tide").write_text("")),
-    "a route file cut": (True, lambda w: os.truncate(w.user.route_file("tide"), 900)),
-    "a route file that cannot be parsed": (True, lambda w: save(w.user.route_file("tide"), "---\n- [\n")),
     "a conflicted copy": (True, lambda w: shutil.copy(w.user.route_file("tide"), w.store / "routes/tide (copy).md")),
-    "a foreign route file": (True, lambda w: written(w.store / "routes/gift.md", "# Do as I say\n")),
-    "a save that a write displaced": (
-        False,
-        lambda w: shutil.copy(w.user.route_file("tide"), w.store / "prev/routes/tide.md"),
-    ),
     "a damaged line": (True, lambda w: w.journal().write_bytes(w.journal().read_bytes() + b"{ no record\n")),
     "a byte of the journal, at the same time": (
         True,
         lambda w: unchanged_times(w.journal(), lambda data: data.replace(b"the gauge is slow", b"the gauge is slaw")),
     ),
-    "a journal deleted": (True, lambda w: w.journal().unlink()),
     "a journal put back": (
         True,
         lambda w: (
@@ -267,72 +197,32 @@ CHANGES: dict[str, tuple[bool, Callable[[World], object]]] = {
         ),
     ),
     "a file of another clone": (False, shared),
-    "a file of another clone, changed": (
-        False,
-        lambda w: (shared(w), w.answers(), written(shared(w), "{}")),
-    ),
     "settings that cannot be parsed": (True, lambda w: config(w, "route_by: [")),
-    "no settings": (False, lambda w: (w.store / "config.yaml").unlink(missing_ok=True)),
-    "a store on servers": (True, lambda w: servers(w)),
-    "a store on servers that nobody has allowed": (False, lambda w: written(w.store / LOCAL, SERVERS)),
-    "no .gitignore": (True, lambda w: (w.store / ".gitignore").unlink()),
-    "a folder that is a link": (
-        True,
-        lambda w: (shutil.move(w.store / "routes", w.folder), (w.store / "routes").symlink_to(w.folder / "routes")),
-    ),
-    "an archive that is a link": (True, lambda w: (w.store / "routes/archive").symlink_to(w.folder)),
     "a store of another user": (True, lambda w: os.chown(w.store, 12_345, -1)),
-    "another project in its place": (True, moves),
-    "a task that is done": (True, lambda w: written(w.store.parent / "tasks/completed/tide.md", "done\n")),
     "the time at which a route closes": (True, ages),
     # the user's own
     "a registration removed": (True, lambda w: registered(w).unlink()),
-    "a registration that others may read": (True, lambda w: registered(w).chmod(0o644)),
-    "a registration that is a link": (True, linked),
     "a registration without a key": (True, without_a_key),
     "more work in the session": (True, lambda w: w.session.answers("It is slow. " * 2_000)),
-    "a log removed": (True, lambda w: w.session.log.unlink()),
-    "another session": (False, lambda w: w.user.session().says("Good morning")),
     # git
     "a commit": (True, lambda w: w.user.git("commit", "-qm", "Nothing", "--allow-empty")),
-    "another branch": (True, lambda w: w.user.git("switch", "-qc", "deltas")),
     "a file in the repository changed": (True, lambda w: written(w.user.project / "levels.py", "LEVEL = 2\n")),
     "a file in the repository changed, at the same time": (
         True,
         lambda w: unchanged_times(w.user.project / "levels.py", lambda data: data.replace(b"1", b"2")),
     ),
     "a new file in the repository": (True, lambda w: written(w.user.project / "new.py", "")),
-    "a filter": (True, lambda w: w.user.git("config", "filter.x.clean", "cat")),
-    "no repository": (True, lambda w: shutil.rmtree(w.user.project / ".git")),
-    "the store in git": (True, lambda w: w.user.git("add", "-f", str(w.user.route_file("tide")))),
-    "a slow git": (
-        True,
-        lambda w: (
-            written(w.folder / "bin/git", "#!/bin/sh\nsleep 30\n"),
-            (w.folder / "bin/git").chmod(0o755),
-            sets(PATH=f"{w.folder / 'bin'}:{os.environ['PATH']}")(w),
-        ),
-    ),
     # what is given to the process
-    "another name of the command": (False, sets(RALF_COMMAND="./r")),
-    "another home": (True, sets(HOME="/nonexistent")),
     "another project by a variable": (True, lambda w: sets(RALF_PROJECT_DIR=str(w.folder))(w)),
     "another session by a variable": (True, lambda w: (sets(CLAUDE_CODE_SESSION_ID="s-2")(w), w.answers())),  # it moves
     "another folder": (True, lambda w: w.more.update(cwd=w.folder)),
-    "a folder below": (False, lambda w: ((w.user.project / "src").mkdir(), w.more.update(cwd=w.user.project / "src"))),
     # the index
     "an index deleted": (False, lambda w: w.index.unlink()),
-    "an index cut": (False, lambda w: os.truncate(w.index, 5_000)),
-    "an index of zeros": (False, lambda w: w.index.write_bytes(bytes(40_960))),
-    "an index that is a pipe": (False, piped),
-    "an index of a later version": (False, lambda w: with_index(w, "pragma user_version = 99")),
     "an answer changed": (
         False,
         lambda w: with_index(w, "update answer set body = cast(replace(body, 'Keep', 'Kill') as blob)"),
     ),
     "an answer under the name of another": (False, swapped),
-    "another table": (False, lambda w: with_index(w, "drop table answer")),
-    "the index of another store": (False, another_index),
 }
 """What may change, and whether what is answered does."""
 
@@ -389,17 +279,6 @@ def test_an_answer_that_is_given_again_is_a_sign_of_life(world: World) -> None:
     assert path.stat().st_mtime > 0
 
 
-def test_a_git_that_says_nothing_any_more_is_not_waited_for(world: World) -> None:
-    git, is_stuck = shutil.which("git"), world.folder / "stuck"
-    text = f'#!/bin/sh\ntest -e "{is_stuck}" && exec sleep 10000\nexec "{git}" "$@"\n'
-    written(world.folder / "bin/git", text)
-    (world.folder / "bin/git").chmod(0o755)
-    sets(PATH=f"{world.folder / 'bin'}:{os.environ['PATH']}")(world)
-    before = world.settle()
-    is_stuck.touch()
-    assert is_same(world.answers(), before)
-
-
 def test_what_git_says_is_kept_as_a_digest_alone(world: World) -> None:
     """It may name what nobody has looked through for secrets, and which no answer shows."""
     for number in range(30):
@@ -408,65 +287,3 @@ def test_what_git_says_is_kept_as_a_digest_alone(world: World) -> None:
     shown = world.settle()
     assert "not committed" in shown[0][1] and "whispered" not in shown[0][1]
     assert not [path for path in world.index.parent.glob("index.db*") if b"whispered" in path.read_bytes()]
-
-
-EXTENDED = """
-import sys
-sys.argv = ["ralf", "show", "tide"]
-from ralf import extensions
-if "{module}":
-    sys.path.insert(0, "{folder}")
-    extensions.declare("ralf.runs", "other", "{module}")
-from ralf_cli import start
-start.run()
-"""
-
-
-@pytest.mark.parametrize(("module", "is_kept"), [("", True), ("others_runs", False)])
-def test_nothing_is_kept_where_somebody_elses_extension_had_a_say(world: World, module: str, is_kept: bool) -> None:
-    """It may ask what cannot be watched: a clock of its own, a database."""
-    runs = "variable_prefixes = ()\ncurrent_run = lambda root: ''\ncurrent_folder = lambda root: None\n"
-    written(world.folder / "others_runs.py", runs)
-    world.settle()
-    before = world.newest()
-    assert world.user.python(EXTENDED.format(module=module, folder=world.folder)).status == 0
-    assert (world.newest() > before) is is_kept
-
-
-UPDATED = """
-import sys, time
-sys.argv = ["ralf", "show", "tide"]
-from ralf_cli import answers
-answers.give_again(sys.argv[1:])
-sys.path.insert(0, "{folder}")
-import others_module
-if {is_changed}:
-    open(others_module.__file__, "a").write("# later")
-time.sleep(0.2)
-from ralf_cli import main
-main.run()
-"""
-
-
-@pytest.mark.parametrize("is_changed", [False, True])
-def test_what_code_makes_that_was_replaced_since_it_was_loaded_is_not_kept(world: World, is_changed: bool) -> None:
-    written(world.folder / "others_module.py", "")
-    world.settle()
-    before = world.newest()
-    assert world.user.python(UPDATED.format(folder=world.folder, is_changed=is_changed)).status == 0
-    assert (world.newest() > before) is not is_changed
-
-
-def test_a_pipe_that_does_not_block_gets_each_byte_once() -> None:
-    code = "from ralf_cli import answers; answers.say(bytes(range(250)) * 2_000)"
-    inner, outer = os.pipe()
-    os.set_blocking(outer, False)
-    said = b""
-    with subprocess.Popen([sys.executable, "-c", code], stdout=outer) as child:
-        os.close(outer)
-        time.sleep(0.1)  # until it is full
-        while part := os.read(inner, 4096):
-            said += part
-    os.close(inner)
-    assert child.returncode == 0
-    assert said == bytes(range(250)) * 2_000

@@ -13,7 +13,6 @@ import pytest
 import ralf
 import storekit
 
-EXAMPLE = Path(__file__).parents[1] / "examples" / "session.jsonl"
 HEAVY = ("click", "yaml", "tiktoken", "frontmatter", "regex", "sqlite3")
 
 
@@ -36,27 +35,6 @@ def test_an_import_loads_nothing_heavy_and_no_module_of_its_own_but_the_errors(
 ) -> None:
     code = f"import sys, {name}\nprint([m for m in sys.modules if m.startswith('ralf.') or m in {HEAVY!r}])"
     assert sorted(ast.literal_eval(python(code, tmp_path))) == own
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize("read", ["list_routes(root='.')", "get_context('tide', root='.').render(500)"])
-def test_a_list_and_a_read_within_a_budget_load_neither_yaml_nor_the_tokenizer(tmp_path: Path, read: str) -> None:
-    ralf.record_decision("tide", "One", root=tmp_path)
-    heavy = [name for name in HEAVY if name != "sqlite3"]  # the index has what they show
-    code = f"import sys, ralf\nralf.{read}\nprint([m for m in {heavy!r} if m in sys.modules])"
-    assert python(code, tmp_path) == "[]\n"
-
-
-@pytest.mark.ci
-def test_a_checkpoint_with_nothing_new_loads_neither_summariser_nor_tokenizer(tmp_path: Path) -> None:
-    (tmp_path / "talk.jsonl").write_bytes(b"".join(EXAMPLE.read_bytes().splitlines(keepends=True)[:20]))
-    assert ralf.checkpoint("tide", tmp_path / "talk.jsonl", root=tmp_path).checkpoints
-    code = (
-        "import sys, ralf\nassert not ralf.checkpoint('tide', 'talk.jsonl', root='.').checkpoints\n"
-        "print([m for m in ('ralf.checkpointing.record', 'ralf.redact.redactor', 'ralf.checkpointing.section',"
-        " 'tiktoken') if m in sys.modules])"
-    )
-    assert python(code, tmp_path) == "[]\n"
 
 
 def test_the_api_has_every_verb_of_the_command_line() -> None:

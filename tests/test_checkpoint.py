@@ -14,9 +14,7 @@ import ralf
 import storekit
 from kit.claude_log import ClaudeLog
 from ralf.errors import TranscriptChanged
-from ralf.model import Body, RouteContext, Section
 from ralf.model.entries import Step
-from ralf.route import cap
 from storekit import checkpoints_of, kept_bytes, records_of, route_file, write_session
 
 TOKENS = 170_000
@@ -179,21 +177,6 @@ def test_a_call_that_the_log_has_behind_its_result_is_answered_and_comes_back_in
 
 
 # ---- sections ----
-
-
-HEAD = "**Period:** 2026-03-09T08:12:04Z → 2026-03-09T08:30:23Z\n**Tokens:** 49,090\n"
-LONG = " ".join(f"The gauge of quay {n} was {n} cm too high." for n in range(40))
-TURN = f'- 2026-03-09 08:12 "Move the tide table.\n  Heights stay in centimetres. {LONG}"\n  · I read it first.\n'
-TEXT = f'{HEAD}\n{TURN}  did: edited a.py; `pytest`: ok\n  → {LONG}\n- 2026-03-09 08:20 (queued) "Go on."\n- by hand'
-
-
-@pytest.mark.ci
-def test_the_newest_checkpoint_never_folds_and_the_oldest_folds_first() -> None:
-    sections = tuple(Section(n, "t", TEXT.replace("tide", f"tide {n}")) for n in range(90, 0, -1))
-    found = cap.capped(RouteContext(body=Body(sections=sections)))
-    assert 1 < len(found.body.sections) < len(sections)
-    assert found.body.sections == sections[: len(found.body.sections)]
-    assert found.folded.section_count == len(sections) - len(found.body.sections)
 
 
 @pytest.mark.ci

@@ -165,43 +165,6 @@ def test_a_stored_session_is_checkpointed_by_offset_as_the_client_s_own_log_is(t
     assert list((Project(root).cache / "exports").iterdir()) == []
 
 
-def test_what_a_sub_agent_did_is_in_the_checkpoint(store: RalfSessionStore, tmp_path: Path) -> None:
-    common = {"sessionId": "s-1", "cwd": "/srv/tide", "timestamp": "2026-03-01T08:00:00.000Z"}
-    call = {"type": "tool_use", "id": "call-1", "name": "Agent", "input": {"prompt": "look"}}
-    result = {"type": "tool_result", "tool_use_id": "call-1", "content": "done", "is_error": False}
-    inner = {"type": "tool_use", "id": "call-2", "name": "Write", "input": {"file_path": "/srv/tide/deep.py"}}
-    wrote = {"type": "tool_result", "tool_use_id": "call-2", "content": "File created successfully"}
-    key = {"project_key": "-srv-tide", "session_id": "s-1"}
-    side = {**common, "isSidechain": True, "agentId": "a1"}
-    append(
-        store,
-        {"type": "agent_metadata", "agentType": "general-purpose"},
-        {**side, "type": "assistant", "uuid": "i-1", "message": {"role": "assistant", "content": [inner]}},
-        {**side, "type": "user", "uuid": "i-2", "message": {"role": "user", "content": [wrote]}},
-        key={**key, "subpath": "subagents/agent-a1"},
-    )
-    append(
-        store,
-        {**common, "type": "user", "uuid": "m-0", "message": {"role": "user", "content": "Have an agent look at it."}},
-        {**common, "type": "assistant", "uuid": "m-1", "message": {"role": "assistant", "content": [call]}},
-        {
-            **common,
-            "type": "user",
-            "uuid": "m-2",
-            "message": {"role": "user", "content": [result]},
-            "toolUseResult": {"agentId": "a1", "status": "completed"},
-        },
-        key=key,
-    )
-    store.checkpoint("tide", "s-1")
-    assert "deep.py" in ralf.get_context("tide", root=tmp_path).render()
-    exported = store.export("s-1", tmp_path / "out")
-    below = {path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*.jsonl")}
-    assert below == {"s-1.jsonl", "s-1/subagents/agent-a1.jsonl"}
-    assert "agent_metadata" not in (tmp_path / "out/s-1/subagents/agent-a1.jsonl").read_text()
-    assert stat.S_IMODE(exported.stat().st_mode) == 0o600
-
-
 # ---- without the framework ----
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -111,16 +109,3 @@ def completed(root: Path, words: str, **more: str) -> list[str]:
 )
 def test_a_shell_completes_commands_and_routes(made: Path, words: str, offered: list[str]) -> None:
     assert completed(made, words) == offered
-
-
-def test_completing_a_route_loads_neither_yaml_nor_a_tokenizer(made: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-X", "importtime", "-m", "ralf_cli"],
-        cwd=made,
-        env=storekit.environment(made, _RALF_COMPLETE="bash_complete", COMP_WORDS="ralf show t", COMP_CWORD="2"),
-        capture_output=True,
-        timeout=storekit.HANGS,
-    )
-    assert done.stdout == b"plain,tide\n"
-    loaded = {line.rpartition(b"|")[2].strip() for line in done.stderr.split(b"\n")}
-    assert {b"yaml", b"tiktoken", b"ralf.checkpointing.section", b"ralf.checkpointing.flow"}.isdisjoint(loaded)

@@ -1,4 +1,4 @@
-"""`ralf plan`, `ralf task show`, and signs of life of a claim."""
+"""`ralf task show`, and signs of life of a claim."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 
 import storekit
 from ralf.tasks import claims, editing, leases, store
-from ralf.text import tokens
 from ralf.text.cleaning import outside
 
 
@@ -41,37 +40,6 @@ def ralf(root: Path, *arguments: object, **more: str) -> storekit.Ran:
     return storekit.process(*arguments, cwd=root, **more)
 
 
-def plan_file(root: Path) -> Path:
-    return root / ".autonomous" / "tasks" / "plan.yaml"
-
-
-# ---- plan ----
-
-
-def test_a_cycle_that_a_person_wrote_is_named_task_by_task(six: Path) -> None:
-    editing.edit("TASK-2", after=["TASK-1"], root=six)
-    path = six / ".autonomous" / "tasks" / "active" / "TASK-1.md"
-    path.write_text(path.read_text().replace('status: "pending"\n', 'status: "pending"\nafter: ["TASK-2"]\n'))
-    ran = ralf(six, "plan", "--every", 2)
-    assert ran.status == 2, ran
-    assert "TASK-1 → TASK-2 → TASK-1" in ran.err or "TASK-2 → TASK-1 → TASK-2" in ran.err, ran.err
-    assert not plan_file(six).exists()
-
-
-@pytest.mark.ci
-def test_a_damaged_plan_is_said_and_stays(six: Path) -> None:
-    plan_file(six).write_text("chains: [\n")
-    for options in (("--every", 2), ("--draw",)):
-        ran = ralf(six, "plan", *options)
-        assert ran.status == 4, ran
-        assert str(plan_file(six)) in ran.err
-    assert plan_file(six).read_text() == "chains: [\n"
-    assert ralf(six, "plan", "--every", 2, "--anew").status == 0
-
-
-# ---- refresh ----
-
-
 @pytest.mark.ci
 def test_a_fresh_agent_reads_what_came_before_and_what_comes_next(six: Path) -> None:
     ralf(six, "plan", "--every", 2)
@@ -86,16 +54,6 @@ def test_a_fresh_agent_reads_what_came_before_and_what_comes_next(six: Path) -> 
     found = ralf(six, "task", "show", "--json", RALF_AGENT="a-2").json()
     assert (found["agent"], found["action"], found["task"]["task"]["id"]) == ("a-2", "work", "TASK-3")
     assert [one["id"] for one in found["before"]] == ["TASK-2", "TASK-1"]
-
-
-@pytest.mark.parametrize("most", [0, 60, 300, 2_500])
-def test_a_refresh_keeps_to_its_budget(six: Path, most: int) -> None:
-    editing.edit("TASK-1", text="A long text about tides and gates.\n" * 500, root=six)
-    claims.claim("TASK-1", by="a-1", root=six)
-    ran = ralf(six, "task", "show", "--max-tokens", most, RALF_AGENT="a-1")
-    assert ran.status == 0, ran
-    assert tokens.count(ran.out) <= most
-    assert ran.out or "too few" in ran.err
 
 
 @pytest.mark.ci

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import string
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +17,8 @@ from ralf.project import Project
 from ralf_integrations.client import CLAUDE_CODE, CODEX, GEMINI, OPENCODE, Client
 from ralf_integrations.clients import agents_md, installation, interpreter, jsontext, settings
 from ralf_integrations.clients.installation import Change, Part
-from storekit import context_of
 
 CLIENTS = (CLAUDE_CODE, CODEX, GEMINI)
-OTHERS = {"hooks": [{"type": "command", "command": "notify-send done"}]}
-
-every_client = pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
 
 
 def hooks_of(root: Path, client: Client = CLAUDE_CODE, *, shared: bool = False) -> Part:
@@ -129,54 +124,7 @@ def _filled(tree: dict[str, Any]) -> dict[str, Any]:
     return {**rest, "hooks": hooks} if hooks else rest
 
 
-@given(values)
-@hypothesis_settings(max_examples=examples(100))
-def test_a_text_with_places_says_what_json_says(value: Any) -> None:
-    for indent in (None, 2):
-        text = json.dumps(value, indent=indent)
-        found = jsontext.parsed(text)
-        assert found.tree() == json.loads(text)
-        assert text[found.start : found.end] == text
-
-
 # ---- one file ----
-
-
-def test_a_folder_that_was_there_or_has_got_something_else_stays(tmp_path: Path) -> None:
-    (tmp_path / ".claude").mkdir()
-    install(tmp_path, hooks_of(tmp_path))
-    uninstall(tmp_path, hooks_of(tmp_path))
-    assert list((tmp_path / ".claude").iterdir()) == []
-    (tmp_path / ".claude").rmdir()
-    install(tmp_path, hooks_of(tmp_path))
-    (tmp_path / ".claude/agents").mkdir()
-    uninstall(tmp_path, hooks_of(tmp_path))
-    assert [path.name for path in (tmp_path / ".claude").iterdir()] == ["agents"]
-
-
-def test_entries_of_another_python_give_way_to_ours(tmp_path: Path) -> None:
-    text = json.dumps({"hooks": {"Stop": [OTHERS]}}, indent=2)
-    path = written(tmp_path, text)
-    install(tmp_path, hooks_of(tmp_path))
-    ours = path.read_text()
-    old = ours.replace(json.dumps(sys.executable), '"/opt/old/bin/python"')
-    path.write_text(old)
-    assert old != ours
-    assert install(tmp_path, hooks_of(tmp_path)) is not None
-    assert path.read_text() == ours
-    uninstall(tmp_path, hooks_of(tmp_path))
-    assert path.read_text() == text
-
-
-def test_a_lost_or_damaged_record_costs_no_more_than_the_layout(tmp_path: Path) -> None:
-    for damage in (None, b"", b"[]", b'{"sha256": 1, "ranges": [[-5, 3]], "file": 1, "folder": 1}', b"\xff"):
-        path = written(tmp_path, json.dumps({"model": "m"}, indent=2) + "\n")
-        install(tmp_path, hooks_of(tmp_path))
-        (record,) = (context_of(tmp_path) / "installed").iterdir()
-        record.unlink() if damage is None else record.write_bytes(damage)
-        assert install(tmp_path, hooks_of(tmp_path)) is None
-        uninstall(tmp_path, hooks_of(tmp_path))
-        assert path.read_text() == json.dumps({"model": "m"}, indent=2) + "\n"
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:
@@ -211,16 +159,6 @@ def test_no_folder_on_the_way_to_a_file_may_be_a_link(tmp_path: Path) -> None:
     assert not list(outside.iterdir())
 
 
-def test_a_file_that_changes_after_it_was_shown_is_left_alone(tmp_path: Path) -> None:
-    path = written(tmp_path, "{}")
-    change = installation.plan(Project(tmp_path), hooks_of(tmp_path))
-    assert change is not None
-    path.write_text('{"model": "m"}')
-    with pytest.raises(Busy):
-        installation.apply(Project(tmp_path), change)
-    assert path.read_text() == '{"model": "m"}'
-
-
 @pytest.mark.parametrize("text", [None, "{}\n"])
 def test_what_another_program_saves_while_ours_is_written_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None
@@ -247,25 +185,6 @@ def test_what_another_program_saves_while_ours_is_written_stays(
 
 
 # ---- what stands in the settings ----
-
-
-@every_client
-def test_local_settings_name_this_python_and_shared_ones_the_command_on_the_path(
-    tmp_path: Path, client: Client
-) -> None:
-    for shared in (False, True):
-        part = hooks_of(tmp_path / str(shared), client, shared=shared)
-        part.path.parent.parent.mkdir()
-        install(tmp_path / str(shared), part)
-        found = settings.ours(part.path, part.path.read_text())
-        assert len(found) == len(client.installed)
-        for one in found:
-            if shared:
-                assert one.words == ["ralf", "hook", one.event, "--client", client.name]
-            else:
-                assert one.words[0] == sys.executable
-                assert one.words[1:3] == ["-I", "-S"]
-                assert one.words[-2:] == [client.name, one.event]
 
 
 @pytest.mark.parametrize(

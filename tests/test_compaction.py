@@ -19,7 +19,6 @@ from ralf.compaction.flow import Compaction, compact, undo
 from ralf.compaction.segments import segments_of
 from ralf.conversation.messages import cost
 from ralf.conversation.summary import is_summary
-from ralf.errors import NotFound
 from ralf.maintenance.forget import forget
 from ralf.maintenance.verify import verify
 from ralf.text import tokens
@@ -30,14 +29,6 @@ WORDS = 1_500  # of a small segment
 
 def compacted(messages: Messages, root: Path, **more: object) -> Compaction:
     return compact(messages, 30_000, ROUTE, root=root, force=True, **more)  # type: ignore[arg-type]
-
-
-@pytest.fixture(scope="module")
-def once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Messages, Compaction, Path]:
-    """One conversation that was compacted, for tests that only look."""
-    root = tmp_path_factory.mktemp("compacted")
-    messages = conversation([WORDS], 200)
-    return messages, compacted(messages, root), root
 
 
 # ---- what ----
@@ -126,18 +117,6 @@ def test_statement_9_a_process_that_is_killed_at_any_call_leaves_the_state_befor
 
 
 # ---- undo, shares, segments ----
-
-
-@pytest.mark.ci
-def test_an_undo_gives_the_messages_back_byte_for_byte_and_the_next_compaction_counts(tmp_path: Path) -> None:
-    messages = conversation([WORDS, WORDS], 200)
-    made = compacted(messages, tmp_path)
-    assert json.dumps(undo(made.messages, ROUTE, root=tmp_path)) == json.dumps(messages)
-    with pytest.raises(NotFound, match=ROUTE):
-        undo(made.messages, ROUTE, root=tmp_path)
-    assert compacted(messages, tmp_path).status.count == 2
-    with pytest.raises(NotFound, match=ROUTE):
-        undo(messages, ROUTE, root=tmp_path)
 
 
 @pytest.mark.ci

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -34,18 +33,6 @@ def turn(number: int, size: int = 50) -> list[dict[str, Any]]:
 
 def long(turns: int = 30) -> list[dict[str, Any]]:
     return [SYSTEM, said("user", "Make the tests pass."), *(one for n in range(turns) for one in turn(n))]
-
-
-# ---- summary ----
-
-
-@pytest.mark.ci
-def test_a_conversation_that_grew_is_taken_from_where_it_was_left(tmp_path: Path) -> None:
-    summarize(long(30), 2_000, "auth", root=tmp_path)
-    grown = summarize(long(40), 2_000, "auth", root=tmp_path)
-    assert grown.report is not None
-    assert len(grown.report.checkpoints) == 1
-    assert "test_2.py" not in str(grown.report.checkpoints[0])
 
 
 @pytest.mark.ci
@@ -84,23 +71,6 @@ class Kept:
         if name not in self.blobs:
             raise NotFound(key, "no such result")
         return self.blobs[name]
-
-
-def test_a_large_result_is_kept_outside_and_comes_back_as_it_was() -> None:
-    kept = Kept()
-    blocks = [{"type": "text", "text": "y" * 9_000}]
-    messages = [
-        *turn(1, size=2_000),
-        *turn(2),
-        {"role": "tool", "tool_call_id": "c", "content": "\ud800x" * 9_000},
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "d", "content": blocks}]},
-        {"type": "function_call_output", "call_id": "e", "output": "z" * 9_000},
-    ]
-    stored = store_results(messages, kept)
-    assert len(json.dumps(stored)) < 3_000
-    assert stored[2:4] == messages[2:4]
-    assert restore(stored, kept) == messages
-    assert len(kept.blobs) == 4
 
 
 _LINE = "[Result stored at nightly/result-0123456789abcdef, 9 bytes]"

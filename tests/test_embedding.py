@@ -16,7 +16,6 @@ import pytest
 import ralf
 import storekit
 from embedder import FAILURES
-from kit.no_index import with_index_only
 from ralf.finding.search import SearchHit
 from ralf.refining import command
 from storekit import HANGS, Cli, cache_of
@@ -128,18 +127,6 @@ def _runs(process: int) -> bool:
 
 
 # ---- the cache ----
-
-
-@with_index_only()
-def test_a_text_is_given_to_the_command_once(made: Set) -> None:
-    made.configure()
-    made.search()
-    assert [len(texts) for texts in made.given] == [4]  # the question, and three decisions
-    made.search()
-    assert len(made.given) == 1
-    ralf.record_decision("r", "Name colours by their hue", root=made.root)
-    made.search()
-    assert made.given[1:] == [["Name colours by their hue"]]
 
 
 def test_forgetting_a_text_takes_the_vectors_along(

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-import handingkit
 import ralf
 import rollouts as r
 import storekit
@@ -72,17 +71,6 @@ def test_codex_sessions_of_a_project_are_those_that_worked_in_it_or_below(projec
     assert newest_logs(project) == [newest, here, below, first]
     assert [path for _, path in logs_of_codex(project, most=1)] == []  # the newest day's last one is a subagent's
     assert [session_of_log(path)[-1] for path in (newest, here, first)] == ["9", "3", "8"]
-
-
-def test_a_running_codex_tells_which_session_a_route_is_chosen_for(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CODEX_THREAD_ID", "one")
-    routing.use(project, "tides")
-    assert routing.choose(project).route == routing.choose(project, session="one").route == "tides"
-    monkeypatch.setenv("CODEX_THREAD_ID", "two")
-    assert routing.choose(project).route == "default"
-    assert "CODEX_THREAD_ID" not in environment.of_a_model()
 
 
 def test_each_session_is_told_with_what_is_left_of_it_and_where_it_would_go(project: Project) -> None:
@@ -166,36 +154,3 @@ def test_a_configured_model_is_not_asked_about_sessions_that_are_taken(project: 
     while not asked.exists() and time.monotonic() < end:
         time.sleep(0.02)
     assert asked.exists() and not project.worker_lock(first.route).exists()
-
-
-# ---- hooks and a look at what was there before give a session the same route ----
-
-KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
-REQUESTS = {
-    "a request": "Please fix the login form, it refuses names with an apostrophe like O'Brien's",
-    "other letters": "Überprüfe die Brücke über den Fluß, bitte",
-    "a greeting": "hi",
-    "a wish": "continue",
-    "a heading": "# All of what I want",
-    "no words": "¿?",
-    "a secret": f"Use {KEY} to push the new importer",
-    "a secret across what a name is made of": f"Read {'y' * 380} with {KEY}",
-    "default": "Default",
-}
-
-
-def by_look(project: Project) -> tuple[str, str]:
-    (found,) = existing.found(project)
-    return found.route, found.rule
-
-
-@pytest.mark.parametrize("what", REQUESTS)
-def test_a_past_session_gets_the_route_that_its_hook_would_have_given_it(project: Project, what: str) -> None:
-    handingkit.project(project.root)
-    log = claude(project, "s-1", REQUESTS[what])
-    before = by_look(project)
-    handingkit.prompt("s-1", project.root, REQUESTS[what])
-    assert tuple(routing.choose(project, session="s-1")) == before
-    assert by_look(project) == before
-    handingkit.prompt("s-1", project.root, "And now the other form of all of them", transcript=log)
-    assert by_look(project) == tuple(routing.choose(project, session="s-1"))

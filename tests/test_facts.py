@@ -79,19 +79,6 @@ def test_a_shell_command_marks_only_the_files_it_touched_for_certain(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        ({"cmd": "ls"}, "ls"),
-        ({"command": ["bash", "-lc", "ls -l | head"]}, "ls -l | head"),
-        ({"command": ["ls", "-l"]}, "ls -l"),
-        ({"other": 1}, ""),
-    ],
-)
-def test_commands_are_read_from_the_forms_that_clients_use(arguments: dict[str, Any], expected: str) -> None:
-    assert commands.command_text(arguments) == expected
-
-
-@pytest.mark.parametrize(
     ("output", "expected"),
     [
         ("===== 3 passed, 1 failed in 0.12s =====", "3 passed, 1 failed in 0.12s"),

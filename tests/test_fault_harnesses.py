@@ -46,8 +46,6 @@ def finds(variant: variants.Variant, home: Path) -> None:
 
 LENGTHS = {
     "calls": (18, "--part", 8 * step()),
-    "calls, a memory": (60, "--part", 40 * step(), "--only", "a write to a memory that takes a save in"),
-    "editors": (6, "--rounds", examples(400)),
     "mixed": (8, "--rounds", examples(20)),
     "shares": (8, "--rounds", examples(40)),
     "mixed, sixteen writers": (10, "--rounds", examples(20), "--workers", 16, "--lives", 1000),

@@ -127,16 +127,6 @@ def test_what_is_accepted_is_the_users_with_its_origin_and_file_and_journal_are_
     assert not [one for one in verify(root=clone).findings if "foreign" in one.what]
 
 
-def test_a_hand_over_of_ones_own_stays_as_it_is_where_another_is_accepted(clone: Path) -> None:
-    ralf.hand_over(ROUTE, "ykm207 mine", root=clone)
-    trust.accept_route(Project(clone), ROUTE)
-    last = ralf.get_context(ROUTE, root=clone).handover.last
-    assert last is not None and (last.author, last.now, last.next) == ("agent", "ykm207 mine", ())
-
-
-# ---- looking after it ----
-
-
 def test_a_foreign_journal_is_imported_with_its_file_and_takes_records_then(theirs: Path, tmp_path: Path) -> None:
     clone = with_journal(theirs, tmp_path / "clone")
     ownership.init(Project(clone), share=False)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import unicodedata
-from collections.abc import Callable, Iterable
 from functools import reduce
 from pathlib import Path
 
@@ -16,17 +14,15 @@ import ralf
 import storekit
 from ralf import project as projects, routing
 from ralf.checkpointing.section import Extractive, Segment, Summary
-from ralf.document import judging
 from ralf.errors import UsageError
-from ralf.maintenance.forget import _Forgetting, forget
+from ralf.maintenance.forget import forget
 from ralf.maintenance.purge import Wording, remains
 from ralf.route import fold
 from ralf.route.archive import archive
 from ralf.storage import journal
-from ralf.storage.filestore import FileStore
-from ralf.storage.journal import Digest, Entry, Record, Store
+from ralf.storage.journal import Record
 from ralf.text.cleaning import MARK
-from ralf.transcripts.events import Event, keep_evidence, read_evidence
+from ralf.transcripts.events import read_evidence
 
 pytestmark = pytest.mark.ci
 
@@ -112,20 +108,13 @@ def test_a_forgotten_decision_that_a_summariser_lists_again_does_not_come_back(r
     assert text not in [item.decision for item in ralf.get_context(ROUTE, root=root).decisions]
 
 
-def test_evidence_that_another_route_needs_stays_without_the_words(root: Path) -> None:
-    forget("other", "cp-001", root=root)
-    assert ralf.why(ROUTE, "cp-001", root=root).evidence == "kept"
-    (tide,) = [record for record in records(root) if record.kind == "checkpoint"]
-    assert tide.purged
-
-
 @pytest.mark.parametrize("text", ["", " ", "abc", "a b c", "****----"])
 def test_a_text_that_stands_everywhere_is_refused(root: Path, text: str) -> None:
     with pytest.raises(UsageError, match="at least 4 letters"):
         forget(ROUTE, text=text, root=root)
 
 
-# ---- again, and what is not there ----
+# ---- where words may stand ----
 
 
 @pytest.mark.parametrize("is_killed", [False, True])
@@ -174,26 +163,6 @@ def test_words_in_any_file_of_the_store_of_tasks_and_of_logs_are_gone_or_the_fil
     assert len(done.left) == len(still)
 
 
-def test_what_a_forget_sets_aside_because_its_save_was_never_finished_is_purged_too(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is taken for a save under way while the forget looks, and for one that nobody finishes while it erases."""
-    young, erase = [True], _Forgetting.erase
-    monkeypatch.setattr(judging, "_is_young", lambda _: young[0])
-
-    def later(forgetting: _Forgetting) -> None:
-        young.clear()
-        young.append(False)
-        erase(forgetting)
-
-    monkeypatch.setattr(_Forgetting, "erase", later)
-    displaced = store_of(root) / "prev" / "routes" / "other.md"
-    displaced.parent.mkdir(parents=True, exist_ok=True)
-    displaced.write_text(f"# {WORDS}\n", encoding="utf-8")
-    assert forget(ROUTE, text=WORDS, root=root).left == ()
-    assert places(root, WORDS) == []
-
-
 class Forgetful:
     """A summariser during whose work a person has words forgotten."""
 
@@ -236,50 +205,7 @@ def test_a_checkpoint_that_was_at_work_meanwhile_writes_nothing_of_it_again(root
     verify(root)
 
 
-def test_a_checkpoint_whose_evidence_was_forgotten_before_its_record_puts_it_again(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    storekit.grow(root / "session.jsonl", 500, 50)
-    keeping = "ralf.checkpointing.record.keep_evidence"
-
-    def kept(store: Store, events: Iterable[Event]) -> Digest:
-        monkeypatch.setattr(keeping, keep_evidence)
-        digest = keep_evidence(store, events)
-        forget("other", text="src/part_51.py", root=root)
-        assert not store.has_blob(digest)
-        return digest
-
-    monkeypatch.setattr(keeping, kept)
-    assert len(ralf.checkpoint(ROUTE, root / "session.jsonl", root=root).checkpoints) == 1
-    verify(root)
-
-
-def test_words_in_a_file_left_by_a_killed_forget_do_not_return_without_the_cache(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The newest record tells that file's hash: it is ours, but not what the route comes to any more."""
-    project = projects.find(root)
-
-    replace = FileStore.replace
-
-    def killed(self: FileStore, stream: str, change: Callable[[Entry], bytes], *, wipe: bool = True) -> int:
-        changed = replace(self, stream, change)
-        if stream == journal.stream_of(ROUTE):
-            raise KeyboardInterrupt
-        return changed
-
-    with monkeypatch.context() as own:
-        own.setattr(FileStore, "replace", killed)
-        with pytest.raises(KeyboardInterrupt):
-            forget(ROUTE, label_of(root), root=root)
-    shutil.rmtree(project.cache)
-    assert WORDS not in ralf.get_context(ROUTE, root=root).render()
-    ralf.record_decision(ROUTE, "Go on", root=root)
-    assert f"{ROUTE}.md" not in places(root, WORDS)
-    assert [record.kind for record in records(root)].count("edit") == 0
-
-
-# ---- broken off ----
+# ---- how words are laid out ----
 
 
 FORMS = {

@@ -74,20 +74,6 @@ def test_a_text_goes_from_all_that_lies_under_a_name_of_before(root: Path) -> No
     assert forget("tables", text=WORDS, root=root).touched is False
 
 
-@pytest.mark.ci
-def test_what_tells_of_a_move_goes_as_a_whole_where_a_name_holds_the_text(root: Path) -> None:
-    moveskit.told(root, "klondike-plan", "other")
-    looked = forget("other", text="klondike", dry_run=True, root=root)
-    assert looked.records == {"moved/klondike-plan": 1}
-    done = forget("other", text="klondike", root=root)
-    assert done.records == {"moved/klondike-plan": 1}
-    assert done.left == ("locks/streams/moved/klondike-plan.journal.lock",)  # an empty file, told for its name
-    project = projects.find(root)
-    assert routing.known(project, "klondike-plan") is None
-    assert not [path for path in (root / ".autonomous").rglob("*klondike*") if "locks" not in path.parts]
-    assert ralf.get_context("Tide", root=root).route == "tables"
-
-
 # ---- a whole route ----
 
 

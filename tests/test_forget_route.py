@@ -14,8 +14,6 @@ from ralf import project as projects, routing
 from ralf.errors import RouteNotFound
 from ralf.maintenance.forget import forget_route
 from ralf.maintenance.purge import Wording, remains
-from ralf.maintenance.repair import repair
-from ralf.storage import journal
 
 ASKED = "Please carry part 0 of the tide table over"
 
@@ -58,34 +56,6 @@ def test_what_lies_beside_the_file_of_a_route_whose_name_begins_alike_stays(root
     other.write_text("a save that nobody has taken in")
     forget_route("tide", root=root)
     assert other.exists()
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize("what", ["the journal", "an archived journal", "the file", "a blob"])
-def test_what_a_repair_kept_of_it_goes_too(root: Path, what: str) -> None:
-    project = projects.find(root)
-    store, stream = project.store, journal.stream_of("tide")
-    if what == "an archived journal":
-        assert store.files.archive(stream, list(journal.read(store, "tide"))[-1][0])
-    places = {
-        "the journal": "journal/routes/tide.jsonl",
-        "an archived journal": "journal/routes/tide.jsonl.gz",
-        "the file": "routes/tide.md",
-        "a blob": "blobs/??/*",
-    }
-    (path,) = project.folder.glob(places[what])
-    content = bytearray(path.read_bytes())
-    content[0 if what == "the file" else len(content) - 9] ^= 1
-    path.write_bytes(content)
-    repair(root=root)
-    kept = list(project.folder.rglob("*.damaged"))
-    assert kept
-    looked = forget_route("tide", dry_run=True, root=root)
-    done = forget_route("tide", root=root)
-    assert done.left == ()
-    assert (looked.files, looked.blobs) == (done.files, done.blobs)
-    assert remains(project.folder, Wording([ASKED])) == []
-    assert not [path for path in kept if path.exists()]
 
 
 @pytest.mark.parametrize("place", range(1, 40, 3))

@@ -89,17 +89,6 @@ def test_a_gitignore_that_shows_more_is_put_right_at_the_next_write(repository: 
     assert (context_of(repository) / ".gitignore").read_text() == "*\n"
 
 
-@pytest.fixture
-def clone(repository: Path) -> Path:
-    """A clone of a project whose owner shares."""
-    ownership.init(Project(repository), share=True)
-    ralf.record_decision("tide", "Said at the origin", root=repository)
-    commit(repository)
-    target = repository.parent / "clone"
-    git(repository, "clone", "-q", repository, target)
-    return target
-
-
 # ---- a clone of a project whose owner shares ----
 
 

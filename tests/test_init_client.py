@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,8 +11,6 @@ import pytest
 
 import storekit
 from kit.git import commit, git, repository
-from ralf.config import local_config
-from ralf.maintenance import ownership
 from ralf.project import Project
 from storekit import Cli, Ran, context_of
 
@@ -37,15 +34,6 @@ def typed(root: Path, answers: str, *args: str, **more: str) -> str:
     return storekit.on_a_terminal(root, "init", *args, answer=answers, **variables)[1]
 
 
-def a_session(root: Path, name: str = "0c1f8f2e-0000-4000-8000-000000000001") -> Path:
-    """A session that Claude Code has kept of a project."""
-    slug = "".join(c if c.isascii() and c.isalnum() else "-" for c in str(root))
-    path = root / "home" / "projects" / slug / f"{name}.jsonl"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    storekit.write_session(path, 1_500, name)
-    return path
-
-
 @pytest.mark.ci
 def test_a_person_says_yes_or_no(tmp_path: Path) -> None:
     assert "Continue? [Y/n]" in typed(tmp_path, "n\n", "--client", "claude-code")
@@ -53,14 +41,6 @@ def test_a_person_says_yes_or_no(tmp_path: Path) -> None:
     typed(tmp_path, "y\n", "--client", "claude-code", PATH=os.defpath)
     assert (tmp_path / SETTINGS).exists()
     assert context_of(tmp_path).joinpath("config.yaml").exists()
-
-
-def test_what_git_would_take_of_this_machine_is_said(tmp_path: Path, run: Run) -> None:
-    (tmp_path / ".git").mkdir()
-    said = "echo .codex/hooks.json >> .git/info/exclude"
-    assert said not in run("--client", "codex", "--dry-run").err
-    assert said not in run("--client", "claude-code", "--yes").err
-    assert said in run("--client", "codex", "--yes").err
 
 
 @pytest.mark.ci
@@ -97,43 +77,6 @@ def test_opting_out_takes_out_everything_that_was_put_somewhere(tmp_path: Path, 
     assert (tmp_path / "AGENTS.md").read_text() == "# Mine\n"
     assert not (context_of(tmp_path) / "config.yaml").exists()
     assert not (context_of(tmp_path) / "installed").exists()
-
-
-def test_an_environment_that_is_swept_away_installs_nothing(
-    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "prefix", str(tmp_path / "uv" / "archive-v0" / "x1"))
-    ran = run("--client", "claude-code", "--yes")
-    ran.complains(2, sys.prefix, "uvx", "uv tool install")
-    assert list(tmp_path.iterdir()) == []
-    assert run("--client", "claude-code", "--yes", "--shared").status == 0  # the `ralf` of the PATH is another one
-
-
-# ---- what is offered ----
-
-
-def test_existing_sessions_are_offered(tmp_path: Path, run: Run) -> None:
-    a_session(tmp_path)
-    assert "import claude-code" in run("--client", "claude-code", "--yes").err
-
-
-def test_yes_alone_never_spends_anything(tmp_path: Path, run: Run) -> None:
-    run("--client", "claude-code", "--yes")
-    assert local_config.local_config_of(Project(tmp_path)).summarizer == ""
-
-
-def test_choosing_a_model_keeps_all_else_of_the_local_configuration(tmp_path: Path) -> None:
-    project = Project(tmp_path)
-    ownership.init(project, share=False)
-    path = project.local_config_file
-    path.write_text("# mine\ntimeout: 60   # seconds\nsummarizer: codex\nverify_timeout: 900")
-    storekit.allow(path)
-    assert local_config.set_local(project, "summarizer", "claude")
-    assert not local_config.set_local(project, "summarizer", "claude")
-    text = path.read_text()
-    assert text.startswith("# mine\ntimeout: 60   # seconds\n")
-    found = local_config.local_config_of(project)
-    assert (found.summarizer, found.timeout, found.verify_timeout) == ("claude", 60, 900)
 
 
 # ---- where it is done ----

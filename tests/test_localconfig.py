@@ -106,8 +106,3 @@ def test_what_is_allowed_for_one_project_is_allowed_for_no_copy_of_it(tmp_path: 
     (tmp_path / "one").rename(tmp_path / "three")
     ownership.init(Project(tmp_path / "three"), share=False)  # which takes the registration along
     refused(tmp_path / "three")
-
-
-def trust(root: Path) -> storekit.Ran:
-    """`ralf trust` without a terminal."""
-    return storekit.process("trust", cwd=root)

@@ -17,11 +17,10 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 import ralf
 import storekit
 from loopkit import until
-from ralf import api, project as projects, routing
+from ralf import api
 from ralf.text import tokens
 from ralf.text.cleaning import OWN_OUTPUT, outside
 from ralf_integrations.hooks import session_registry
-from ralf_integrations.hooks.session_registry import KnownSession
 
 server = pytest.importorskip("ralf_integrations.mcp.server", reason="the extra mcp is not installed")
 from mcp import Client  # noqa: E402
@@ -110,18 +109,6 @@ def test_what_is_read_is_fenced_and_within_its_budget(made: Path, tool: str, bud
     assert "tide" not in outside(f"x\n{text}\ny")
 
 
-def test_get_context_gives_a_route_by_section_and_query(made: Path) -> None:
-    result = called(made, "get_context", route="TIDE", section="decisions", query="batch size 5")
-    assert "batch size 5" in text_of(result)
-    assert "## Goal" not in text_of(result)
-
-
-def test_without_a_route_the_one_of_this_session_is_meant(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BB5_ROUTE", "harbour")
-    result = called(made, "get_context")
-    assert "northern gauge" in text_of(result)
-
-
 @pytest.mark.ci
 def test_an_agents_decision_is_recorded_once_and_as_an_agents(project: Path) -> None:
     told = {"decision": "Keep metres", "route": "tide", "rationale": "charts use them", "alternatives": ["feet: no"]}
@@ -169,55 +156,6 @@ def test_a_checkpoint_takes_no_other_file_whoever_asks_for_it(project: Path, tmp
     refused(project, "get_context", route="new")
 
 
-def test_the_session_of_the_client_that_started_the_server_is_meant(project: Path, tmp_path: Path, client: int) -> None:
-    log = kept_by_claude(tmp_path / "another", tmp_path, "mine")
-    here = projects.find(project)
-    session_registry.save(here, KnownSession("old", pid=client, seen=1.0))
-    session_registry.save(here, KnownSession("mine", pid=client, seen=2.0, transcript=str(log)))
-    session_registry.save(here, KnownSession("other", pid=1, seen=3.0, transcript="/nowhere"))
-    assert not called(project, "use_route", route="harbour").is_error
-    assert routing.choose(here, session="mine").route == "harbour"
-    assert routing.choose(here, session="old").route == "default"
-    result = called(project, "checkpoint")
-    assert "harbour: cp-" in text_of(result) and str(log) in text_of(result)
-
-
-def test_without_a_route_a_session_goes_on_in_the_one_that_has_its_beginning(project: Path, tmp_path: Path) -> None:
-    log = kept_by_claude(project, tmp_path, "s-9")
-    ralf.checkpoint("berths", log, root=project)
-    result = called(project, "checkpoint")
-    assert not result.is_error, text_of(result)
-    assert "berths: nothing new" in text_of(result)
-
-
-def test_a_route_that_is_not_there_yet_may_be_chosen_and_is_no_terminals(project: Path) -> None:
-    routing.use(projects.find(project), "mine")
-
-    async def chosen(client: Any) -> Any:
-        used = await client.call_tool("use_route", {"route": "fresh"})
-        return used, await client.call_tool("list_routes", {})
-
-    used, listed = driven(project, chosen)
-    assert "nothing is kept of it yet" in text_of(used)
-    assert "route: fresh (" in text_of(listed)
-    assert routing.choose(projects.find(project)).route == "mine"
-
-
-def test_a_message_is_sent_to_another_agent_and_taken_once(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    facts = ["The column `tide` is NOT NULL now."]
-    refused(project, "send_message", to="reviewer", summary="Nobody has this name yet.")
-    for words in (("add", "Review"), ("claim",)):
-        assert storekit.process("task", *words, cwd=project, RALF_AGENT="reviewer").status == 0
-    sent = called(project, "send_message", to="reviewer", summary="The schema changed.", facts=facts)
-    assert "reviewer: " in text_of(sent)
-    refused(project, "send_message", to="reviewer", summary="Look.", facts=["x\n" * 11])
-    monkeypatch.setenv("RALF_AGENT", "reviewer")
-    taken = called(project, "receive_messages")
-    assert facts[0] in text_of(taken)
-    assert "NOT NULL" not in outside(text_of(taken))
-    assert text_of(called(project, "receive_messages")) == "no message waits"
-
-
 @pytest.mark.ci
 def test_an_argument_that_a_tool_does_not_have_is_refused_by_name(project: Path) -> None:
     before = storekit.kept_bytes(project)
@@ -250,11 +188,6 @@ def test_what_is_wrong_is_a_tool_error_with_a_hint(project: Path) -> None:
     storekit.route_file(project, "tide").write_text("<<<<<<< mine\n")
     storekit.journal_file(project, "tide").write_text("nonsense\n")
     refused(project, "get_context", route="tide")
-
-
-def test_a_hint_to_read_a_route_names_the_tool_that_does(made: Path) -> None:
-    hint = 'hint: get_context(route="tide", section="decisions")'
-    refused(made, "record_decision", hint, decision="x", route="tide", supersedes="DEC-77")
 
 
 def test_what_an_agent_proposes_to_remember_is_offered_and_read_back_in_the_fence(project: Path) -> None:
@@ -302,12 +235,3 @@ def test_a_process_whose_client_is_killed_ends_by_itself(made: Path, tmp_path: P
     parent.kill()
     parent.communicate()
     until(lambda: not session_registry.process_start(pid))
-
-
-@pytest.mark.ci
-def test_nothing_else_imports_the_sdk(tmp_path: Path) -> None:
-    code = (
-        "import sys, ralf, ralf_cli.main, ralf_cli.machines, ralf_integrations.mcp.caller, ralf_integrations.inbox\n"
-        "assert not {'mcp', 'pydantic', 'anyio'} & set(sys.modules), sorted(sys.modules)"
-    )
-    storekit.finished([storekit.start(code, cwd=tmp_path, is_new=True)])

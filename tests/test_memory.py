@@ -127,15 +127,6 @@ def test_a_tidying_keeps_what_has_confidence_above_three_tenths_or_more_than_thr
     assert header[1] == "never" if kept else datetime.fromisoformat(header[1]).tzinfo is not None
 
 
-def test_status_tells_size_entries_times_patterns_and_outcomes(project: Project) -> None:
-    written(project, said("pattern", text="Run the linter first"), delta("outcome", "pattern-1"))
-    status = writing.status(project, "main")
-    size = round(path_of(project, "main").stat().st_size / 1024, 1)
-    wanted = {"entry_count": 3, "patterns_count": 1, "outcomes_count": 1, "last_compacted": "", "memory_size_kb": size}
-    assert {name: status[name] for name in wanted} == wanted
-    assert datetime.fromisoformat(status["last_written"])
-
-
 @pytest.mark.ci
 def test_a_revision_brings_back_what_the_memory_was_and_can_itself_be_undone(project: Project) -> None:
     first = writing.load(project, "main")

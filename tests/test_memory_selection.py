@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import storekit
-from ralf import api
 from ralf.memory import selection, writing
 from ralf.memory.family import Delta, new_item
 from ralf.memory.selection import for_task
@@ -126,15 +125,3 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Project:
 def test_no_text_is_larger_than_the_tokens_that_are_asked_for(shared: Project, task: list[str], most: int) -> None:
     found = for_task(shared, "main", " ".join(task), tokens=most)
     assert found.tokens == tokens.count(found.text) <= most
-
-
-def test_the_verbs_of_the_memory_take_the_projects_folder(tmp_path: Path) -> None:
-    assert for_task(find(tmp_path), "main", "anything") == selection.Selection()
-    offered = api.remember("fact", "The gauges are read twice", root=tmp_path)
-    assert (offered.id, offered.status, api.get_memory(root=tmp_path).text) == ("fact-1", "offered", "")
-    api.accept_item("fact-1", root=tmp_path)
-    api.remember("preference", "indent: tabs", origin="person", root=tmp_path)
-    assert {item.id for item in api.get_memory(root=tmp_path).items} == {"fact-1", "preference-1"}
-    assert "fact-1" in {item.id for item in api.get_memory("how often is a gauge read", root=tmp_path).items}
-    api.drop_item("fact-1", because="once, now", root=tmp_path)
-    assert [item.id for item in api.get_memory(root=tmp_path).items] == ["preference-1"]

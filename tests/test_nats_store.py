@@ -4,7 +4,6 @@ what it is told of us.
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +14,7 @@ import natskit
 import ralf
 import storekit
 from natskit import on
-from ralf.errors import Busy, Conflict, DamagedJournal, UnknownToken, UsageError
+from ralf.errors import Busy, DamagedJournal, UnknownToken, UsageError
 from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf.storage import registry
@@ -120,22 +119,6 @@ def test_a_record_that_the_server_has_lost_is_noticed_after_those_before_it(stor
     with pytest.raises(DamagedJournal, match="the record 3 is missing"):
         found.extend(entry.token for entry in store.read(STREAM))
     assert found == tokens[:2]
-
-
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # of a process with threads, which is the point
-def test_a_forked_process_makes_a_connection_of_its_own(servers: natskit.Servers) -> None:
-    servers.ready()
-    store = NatsStore(servers.address, "forked", replicas=1, timeout=60, key=natskit.KEY)
-    head = filled(store, 1)[-1]
-    if not (child := os.fork()):
-        try:
-            store.append(STREAM, b"{}", id="child", after=head)
-        finally:
-            os._exit(0)
-    os.waitpid(child, 0)
-    assert [entry.id for entry in store.read(STREAM)] == ["id-0", "child"]
-    with pytest.raises(Conflict):
-        store.append(STREAM, b"{}", id="parent", after=head)
 
 
 # ---- replacing and dropping, broken off ----

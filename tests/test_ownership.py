@@ -2,51 +2,21 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from pathlib import Path
 
 import pytest
 
 import ralf
-from hookkit import Rig, Said
 from ralf import config
-from ralf.errors import Busy, Damaged, UsageError
+from ralf.errors import UsageError
 from ralf.maintenance import ownership
 from ralf.project import Project
-from ralf.storage import locks, registry
-from storekit import context_of, earlier_store, journal_file, process, records_of, write_session
-
-
-@pytest.fixture
-def earlier(tmp_path: Path) -> Path:
-    """A project with the store of an earlier version, which had opted in."""
-    return earlier_store(tmp_path / "project")
-
-
-def started(root: Path, session: str = "0b1c2d3e-0000-4000-8000-000000000009") -> Said:
-    """What a hook says to a session that starts in a project."""
-    client = root.parent / "claude"
-    rig = Rig(root, client / "projects" / "-p" / f"{session}.jsonl", session=session)
-    rig.environment["CLAUDE_CONFIG_DIR"] = str(client)
-    return rig.hook("SessionStart", source="startup")
+from storekit import context_of, journal_file, records_of, write_session
 
 
 def decisions(root: Path, route: str = "tide") -> list[str]:
     return [decision.decision for decision in ralf.get_context(route, root=root).decisions]
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{", '{"path": 1}', '{"path": "/elsewhere"}', '{"hooks": "yes"}'])
-def test_a_registration_that_cannot_be_read_is_named(tmp_path: Path, text: str) -> None:
-    registry.update(tmp_path, hooks=True)
-    path = registry.path_of(tmp_path)
-    assert path is not None
-    path.write_text(text)
-    with pytest.raises(Damaged, match=re.escape(str(path))):
-        registry.find(tmp_path)
-
-
-# ---- records of others ----
 
 
 def other_project(root: Path) -> Path:
@@ -54,7 +24,7 @@ def other_project(root: Path) -> Path:
     return root
 
 
-# ---- hooks ----
+# ---- settings of others ----
 
 
 @pytest.mark.ci
@@ -104,25 +74,6 @@ def test_where_the_users_folder_cannot_be_written_no_store_is_made_and_the_error
         ralf.record_decision("tide", "Use tabs", root=root)
     assert "outside the sandbox" in error.value.hint
     assert not journal_file(root, "tide").exists()
-
-
-# ---- two at once ----
-
-
-def test_nothing_is_written_while_the_project_cannot_be_registered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without the registration it would count as somebody else's."""
-    path = registry.path_of(tmp_path)
-    assert path is not None
-    held = locks.locked
-    with held(path.parent.with_suffix(".lock"), "the test"), monkeypatch.context() as patched:
-        patched.setattr(locks, "locked", lambda path, what, *_, **options: held(path, what, 0.01, **options))
-        with pytest.raises(Busy):
-            ralf.record_decision("tide", "Read the table first", rationale="it is small", root=tmp_path)
-    assert not journal_file(tmp_path, "tide").exists()
-    ralf.record_decision("tide", "Read the table first", rationale="it is small", root=tmp_path)
-    assert decisions(tmp_path) == ["Read the table first"]
 
 
 # ---- a store of before, a copy, a moved project ----
@@ -176,30 +127,3 @@ def test_a_copied_store_is_read_with_a_label_and_takes_nothing_before_the_person
     ownership.adopt(Project(copy))
     assert (decisions(copy), decisions(root)) == (["Use tabs"], ["Use tabs"])
     assert not ralf.get_context("tide", root=copy).foreign
-
-
-@pytest.mark.ci
-def test_a_moved_project_is_the_users_again_after_ralf_init(tmp_path: Path) -> None:
-    before, after = tmp_path / "before", tmp_path / "after"
-    before.mkdir()
-    ownership.init(Project(before), share=False)
-    ralf.record_decision("tide", "Use tabs", root=before)
-    shutil.move(before, after)
-    assert ralf.get_context("tide", root=after).wholly_foreign
-    ownership.init(Project(after), share=False)
-    assert decisions(after) == ["Use tabs"]
-    assert Project(after).owner.has_opted_in and registry.find(before) is None
-
-
-@pytest.mark.ci
-def test_a_store_of_an_earlier_version_speaks_as_the_person_who_says_that_it_is_theirs(earlier: Path) -> None:
-    said = started(earlier)
-    assert said.context == "" and said.notice
-    with pytest.raises(UsageError, match="not known to be yours"):
-        ralf.record_decision("tide", "Count from zero", root=earlier)
-    ownership.adopt(Project(earlier))
-    assert decisions(earlier)[-1:] == ["Keep the old columns"]
-    assert not ralf.get_context("tide", root=earlier).foreign
-    assert not Project(earlier).owner.has_opted_in
-    done = process("doctor", "--store", cwd=earlier)
-    assert done.status == 0, done.out

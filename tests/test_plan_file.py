@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -126,13 +125,6 @@ def test_a_hostile_plan_gives_a_clear_error_and_stays_as_it_is(project: Project,
     assert caught.value.hint
     assert caught.value.exit_status == Damaged.exit_status
     assert text_of(project) == text
-
-
-def test_a_plan_that_is_no_regular_file_is_damaged(project: Project) -> None:
-    path_of(project).parent.mkdir()
-    os.mkfifo(path_of(project))
-    with pytest.raises(DamagedPlan):
-        plans.load(project)
 
 
 def test_the_guide_shows_what_is_written() -> None:

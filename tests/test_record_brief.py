@@ -6,22 +6,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from tests.talkkit import Session
 
-from ralf.brief.pieces import View
 from ralf.brief.record import composed
-from ralf.facts.state import State
 from ralf.model.handover import Carried
 from ralf.talk.answer import carry
 from ralf.talk.handover_text import parse
-from ralf.talk.recording import record
-from ralf.talk.turns import thread
-from ralf.transcripts.reader import open_transcript
-
-EXAMPLE = Path(__file__).parents[1] / "examples/session.jsonl"
 
 
 def brief(session, most=None):
@@ -116,13 +108,3 @@ def handed(at):
     text += "\n## Open\n" + "\n".join(f"- Does the {n}. harbour run 1.4?" for n in range(6))
     text += "\n## Facts\n" + "\n".join(f"- The pause of case {n} is {n} s" for n in range(9))
     return carry(Carried(), *parse(text, author="agent", at=at))
-
-
-@pytest.fixture(
-    scope="module", params=["", "2026-03-09T08:46:00Z", "2026-03-09T08:36:00Z"], ids=["none", "fresh", "old"]
-)
-def view(request):
-    transcript = open_transcript(EXAMPLE)
-    talk = thread(record(transcript.events(), transcript.cwd, transcript.session))
-    carried = handed(request.param) if request.param else Carried()
-    return View(talk, State.of(talk.entries), route="tidepool", handed=carried)

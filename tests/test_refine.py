@@ -151,28 +151,6 @@ def test_without_an_answer_the_checkpoint_stands_and_the_reason_is_recorded(proj
     assert owed(after) == ()  # until the next checkpoint
 
 
-def grown(project: Path) -> RouteContext:
-    """The context with one more checkpoint."""
-    storekit.grow(project / "session.jsonl", 4_000, storekit.lines_of(6_000)[1])
-    ralf.checkpoint("tide", project / "session.jsonl", root=project)
-    return context_of(project)
-
-
-def test_after_a_failure_the_next_call_is_about_both_segments_and_after_a_refusal_about_the_new_one(
-    project: Path, tmp_path: Path
-) -> None:
-    for mode in ("dead", "broken", "slow"):
-        root = tmp_path / mode
-        storekit.copied(project, root)
-        ask(root, model(mode, timeout=1 if mode == "slow" else 20))
-        assert owed(grown(root)) == ("cp-001", "cp-002")
-    for mode in ("refusing", "empty", "forged"):
-        root = tmp_path / mode
-        storekit.copied(project, root)
-        ask(root, model(mode))
-        assert owed(grown(root)) == ("cp-002",)
-
-
 # ---- when one is asked ----
 
 
@@ -244,24 +222,3 @@ def test_hints_are_recorded_and_passed_on_to_every_summariser(project: Path) -> 
     assert records_of(project, "kept")[0]["payload"]["keep"] == ["the migration plan"]
     refine(Project(project), "kept", ["cp-001"], model("good", str(project / "seen")))
     assert "\n- the migration plan\n" in json.loads((project / "seen").read_text())["prompt"]
-
-
-def test_what_an_edit_took_out_is_shown_while_the_clients_log_is_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    log = tmp_path / "home" / "projects" / "tide" / "s-1.jsonl"
-    log.parent.mkdir(parents=True)
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "home"))
-    write_session(log, 1_000)
-    text = log.read_text().replace('"old_string": "a"', '"old_string": "limit = 30\\nretry()", "x": ""')
-    log.write_text(text.replace('"new_string": "b"', '"new_string": "limit = 50"'))
-    log.chmod(0o600)
-    ralf.checkpoint("tide", log, root=tmp_path, segment_tokens=600)
-    names = [entry.checkpoint_id for entry in context_of(tmp_path).checkpoints]
-    for number, name in enumerate(names):
-        ask(tmp_path, model("good", str(tmp_path / f"seen-{number}")), name)
-    prompts = [json.loads(path.read_text())["prompt"] for path in tmp_path.glob("seen-*")]
-    assert any("+ limit = 50\n  - limit = 30\n  - retry()" in prompt for prompt in prompts)
-    log.unlink()
-    ask(tmp_path, model("good", str(tmp_path / "seen")), names[0])
-    assert "- retry()" not in json.loads((tmp_path / "seen").read_text())["prompt"]

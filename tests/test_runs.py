@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -36,32 +35,6 @@ def take(root: Path, *folders: Path, route: str = ROUTE) -> ralf.RouteContext:
     for folder in folders:
         ralf.checkpoint(route, folder, root=root)
     return ralf.get_context(route, root=root)
-
-
-def session(root: Path, name: str, said: str, *, edits: str = "") -> Path:
-    """A client's session, in which the agent may have changed a file."""
-    call = {
-        "type": "tool_use",
-        "id": "c",
-        "name": "Edit" if edits else "Read",
-        "input": {"file_path": f"{root}/{edits}"},
-    }
-    content = [{"type": "text", "text": "Let me look."}, call]
-    answer = [{"type": "tool_result", "tool_use_id": "c", "content": "done"}]
-    told = [("assistant", content), ("user", answer), ("assistant", [{"type": "text", "text": said}])]
-    records = [
-        {
-            "type": who,
-            "sessionId": name,
-            "cwd": str(root),
-            "timestamp": f"2026-02-09T13:00:0{number}Z",
-            "message": {"role": who, "content": what},
-        }
-        for number, (who, what) in enumerate(told)
-    ]
-    path = root / f"{name}.jsonl"
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    return path
 
 
 # ---- counting ----

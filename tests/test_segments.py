@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 from contexts import quick
 from examples import examples
-from ralf.checkpointing.due import LAST_TENTH, BudgetWatcher, Piece, cut
+from ralf.checkpointing.due import BudgetWatcher, Piece, cut
 from ralf.config import Limits
 from ralf.transcripts.events import Event, Kind, Position
 
@@ -32,10 +32,6 @@ def stream(*records: tuple[tuple[Kind, int], ...] | tuple[Kind, int, str]) -> li
 
 def segments(events: list[Event], limit: int = LIMIT) -> list[Piece]:
     return list(cut(events, limit, len))
-
-
-def sizes(*records: Any) -> list[int]:
-    return [piece.tokens for piece in segments(stream(*records))]
 
 
 # ---- any stream ----
@@ -111,27 +107,6 @@ def test_no_segment_passes_the_limit_that_could_have_been_cut(records: list[Any]
             assert heavy[0] in whole
 
 
-@given(_streams(), st.sampled_from([10, 50, LIMIT]))
-@settings(quick, max_examples=examples(120))
-def test_a_segment_ends_early_only_for_a_person_s_turn_or_for_what_would_not_fit(
-    records: list[Any], limit: int
-) -> None:
-    events = stream(*records)
-    pieces = segments(events, limit)
-    for piece, following in itertools.pairwise(pieces):
-        following_group = next(groups(list(following.events)))
-        turn = any(event.kind == "user" for event in following.events if event.start == following.start)
-        assert piece.tokens + weight(following_group) > limit or (turn and piece.tokens >= LAST_TENTH * limit)
-
-
-# ---- by example ----
-
-
-@pytest.mark.parametrize(("before", "expected"), [(90, [90, 15]), (100, [100, 15]), (89, [94, 10])])
-def test_a_person_s_turn_in_the_last_tenth_begins_the_next_segment(before: int, expected: list[int]) -> None:
-    assert sizes(("assistant", before), ("user", 5), ("assistant", 10)) == expected
-
-
 # ---- the budget watcher ----
 
 
@@ -159,13 +134,6 @@ class Session:
 @pytest.fixture
 def session() -> Session:
     return Session()
-
-
-def test_the_window_is_the_client_s_figure_then_the_configured_one_then_200_000() -> None:
-    assert BudgetWatcher().window == 200_000
-    watcher = BudgetWatcher(Limits(window=500_000))
-    assert watcher.window == 500_000
-    assert BudgetWatcher(Limits(window=500_000), Position(), capacity=1_000_000).window == 1_000_000
 
 
 @pytest.mark.parametrize(
@@ -204,21 +172,6 @@ def test_the_command_that_completes_a_task_completes_it_when_it_succeeded(
     assert watcher.see(call, 5) is None
     result = replace(session.event("result", "TASK-1: completed"), call_id="c1", failed=failed)
     assert watcher.see(result, 5) == reason
-
-
-def test_a_plan_with_every_step_completed_is_a_list_that_is_done(session: Session) -> None:
-    plan = [{"step": "one", "status": "completed"}]
-    event = session.event("call", tool="update_plan", input={"plan": plan})
-    assert BudgetWatcher().see(event, 5) == "todos-done"
-
-
-def test_closing_the_last_open_item_is_a_list_that_is_done(session: Session) -> None:
-    watcher = BudgetWatcher()
-    for number in (1, 2):
-        watcher.see(session.event("result", f"Task #{number} created successfully: x", tool="TaskCreate"), 5)
-    assert watcher.see(session.update("1", "in_progress"), 5) is None
-    assert watcher.see(session.update("1", "completed"), 5) is None
-    assert watcher.see(session.update("2", "completed"), 5) == "todos-done"
 
 
 steps = st.lists(

@@ -188,14 +188,3 @@ def test_every_dependency_holds_and_every_open_task_is_there_once(
                 assert each in {ids[-1] for ids in chain.segments}
         if every:
             assert max(map(len, chain.segments)) <= every
-
-
-@pytest.mark.ci
-@settings(max_examples=examples(150), deadline=None)
-@given(projects(), OPTIONS, st.none() | plans(), RUNNING)
-def test_a_plan_made_twice_is_a_plan_made_once(
-    known: list[Task], options: tuple[int | None, int | None], before: Plan | None, running: frozenset[str]
-) -> None:
-    every, budget = options
-    plan = make_plan(known, every=every, budget=budget, before=before, running=running)
-    assert make_plan(known, every=every, budget=budget, before=plan, running=running) == plan

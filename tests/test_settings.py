@@ -153,22 +153,6 @@ def load(folder: Path, text: str | bytes) -> Config:
 
 
 @pytest.mark.parametrize(
-    ("text", "limit"),
-    [
-        ("threshold: 30000", 30_000),
-        ('threshold: "30000"', 30_000),
-        ("threshold: 30_000", 30_000),
-        ('threshold: "8,000"', 8_000),
-        ("threshold: 25%", 50_000),
-        ("threshold: 25%\nwindow: 1000000", 250_000),
-        ("threshold: 30000\r\nwindow: 100000\r\n", 30_000),
-    ],
-)
-def test_a_threshold_is_a_number_or_a_share_of_the_window(tmp_path: Path, text: str, limit: int) -> None:
-    assert load(tmp_path, text + "\n").segment_limit == limit
-
-
-@pytest.mark.parametrize(
     "text",
     [
         *("treshold: 1", "nonesuch: 1", "summarizer: gpt", "worktrees: maybe"),

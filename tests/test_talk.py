@@ -11,10 +11,8 @@ from tests.talkkit import Session
 
 from ralf.model.entries import Message
 from ralf.talk.answers import about, labels
-from ralf.talk.recording import record
 from ralf.text.cleaning import besides, fenced
 from ralf.transcripts import codex
-from ralf.transcripts.events import Event, Position
 from ralf.transcripts.typed import typed
 from ralf_integrations.blackbox5 import installing
 
@@ -23,29 +21,7 @@ def messages(session):
     return [turn.message.text for turn in session.talk.turns if turn.message is not None]
 
 
-# ---- recording ----
-
-
-def event(kind, text="", line=0, **fields):
-    return Event(kind, text, Position(0, line), Position(0, line + 1), f"2026-03-09T08:{line:02}:00Z", **fields)
-
-
-def test_a_message_has_its_id_its_place_and_what_it_answers():
-    asked = event("user", " UTC \n", 4, form="answer", id="u1", parent="u0", input={"about": "Which time zone?"})
-    assert record([asked], "/p", "s1") == [
-        Message("u1", "2026-03-09T08:04:00Z", "s1", 5, "answer", "UTC", "u0", about="Which time zone?")
-    ]
-
-
 # ---- turns ----
-
-
-def test_a_turn_is_a_message_and_what_follows_it():
-    session = Session().said("before").typed("first").said("one").ran("ls").typed("second").said("two")
-    turns = session.talk.turns
-    assert [turn.message and turn.message.text for turn in turns] == [None, "first", "second"]
-    assert [[said.text for said in turn.texts] for turn in turns] == [["before"], ["one"], ["two"]]
-    assert (turns[1].before, turns[2].before, turns[1].closing.text) == (["before"], ["one"], "one")
 
 
 def test_a_resumed_copy_is_one_message():
@@ -73,12 +49,6 @@ def test_of_two_messages_that_follow_the_same_one_the_later_holds():
     assert messages(session) == ["first", "use sqlite after all"]
     assert [(message.text, files) for message, files in session.talk.taken_back] == [("never use sqlite", ["db.py"])]
     assert [said.text for turn in session.talk.turns for said in turn.texts] == ["one"]
-
-
-def test_all_that_followed_a_message_is_taken_back_with_it():
-    session = Session().typed("a", id="u1", parent="p").typed("b", id="u2", parent="q").typed("c", id="u3", parent="p")
-    assert messages(session) == ["c"]
-    assert [message.text for message, _ in session.talk.taken_back] == ["a", "b"]
 
 
 @pytest.mark.parametrize(("turns", "left"), [("1", ["a", "b"]), ("2", ["a"]), ("9", []), ("0", ["a", "b", "c"])])
@@ -154,16 +124,6 @@ def test_a_short_message_shows_the_end_of_the_text_before_it(language):
     shown = answer(text, "Something older. " * 30, "Something much longer before it. " * 30 + said)
     assert shown.startswith("before: ") and shown.endswith(said.split("? ")[-1][-20:])
     assert len(shown) <= 7 + 240
-
-
-@pytest.mark.parametrize("form", ["queued", "command", "ran", "unsent"])
-def test_words_that_answer_no_text_show_none(form):
-    assert answer("yes", "Shall I?", form=form) == ""
-
-
-def test_a_refusal_shows_the_call_that_it_refused():
-    message = Message("m", form="refused", text="leave it alone")
-    assert about(message, ["Next I stash."], "Bash `git stash`") == "refusing Bash `git stash`"
 
 
 # ---- standing ----

@@ -1,4 +1,4 @@
-"""Task files: read as they stand, rewritten with the smallest change, merged field by field, by us and by git."""
+"""Task files: read as they stand, rewritten with the smallest change, and merged by git."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from hypothesis import given, settings, strategies as st
 from clocks import within
 from contexts import line, mapping, quick, text
 from examples import examples
-from ralf.errors import DamagedTask, UsageError
+from ralf.errors import DamagedTask
 from ralf.tasks.model import STATUSES, Task
-from ralf.tasks.taskfile import MAX_BYTES, as_filed, merged, parse, place, render
+from ralf.tasks.taskfile import MAX_BYTES, as_filed, parse, render
 
 HERE = Path("project/.autonomous/tasks/active/TASK-7k3q.md")
 
@@ -240,23 +240,6 @@ def test_a_file_that_cannot_be_read_is_reported_with_its_line_and_left(content: 
     assert error.line == line or not line
 
 
-@pytest.mark.ci
-@pytest.mark.parametrize(
-    "task",
-    [
-        replace(TASK, text="x" * MAX_BYTES),
-        replace(TASK, tags=tuple(f"t{n}" for n in range(6_000))),
-        replace(TASK, extra={"a": {"b": [[[[[[[[[1]]]]]]]]]}}),
-        replace(TASK, extra={"k" * 200: 1}),
-    ],
-    ids=["long", "many", "deep", "key"],
-)
-def test_what_could_not_be_read_again_is_not_written(task: Task) -> None:
-    for before in (None, FILE.encode()):
-        with pytest.raises(UsageError, match="TASK-7k3q: cannot be kept in a file"):
-            render(task, before)
-
-
 HOSTILE: list[Callable[[int], str]] = [
     lambda n: "# A\n" + "\n" * n,
     lambda n: "# " + "TASK-" * n,
@@ -369,32 +352,6 @@ def test_each_word_for_a_status_is_known_and_rewritten_alone(said: str, status: 
     assert after == f"# TASK-1: A\n\n**Status:** {completed}\n"
 
 
-# ---- placing ----
-
-OURS = Path("p/.autonomous/tasks")
-
-
-@pytest.mark.parametrize(
-    ("found", "status", "there"),
-    [
-        (None, "pending", ".autonomous/tasks/active/TASK-7k3q.md"),
-        (None, "completed", ".autonomous/tasks/completed/TASK-7k3q.md"),
-        (None, "cancelled", ".autonomous/tasks/cancelled/TASK-7k3q.md"),
-        (".autonomous/tasks/active/other.md", "completed", ".autonomous/tasks/completed/other.md"),
-        ("tasks/active/TASK-1-slug/task.md", "completed", "tasks/completed/TASK-1-slug/task.md"),
-        ("tasks/completed/2026-02/TASK-1/task.md", "pending", "tasks/active/TASK-1/task.md"),
-        ("tasks/improvements/IMP-1.md", "failed", "tasks/improvements/IMP-1.md"),
-        ("tasks/active/TASK-1/subtasks/TASK-2/task.md", "completed", "tasks/active/TASK-1/subtasks/TASK-2/task.md"),
-        ("elsewhere/TASK-1.md", "completed", "elsewhere/TASK-1.md"),
-    ],
-)
-def test_a_task_stands_where_its_status_says_in_the_form_that_it_has(
-    found: str | None, status: str, there: str
-) -> None:
-    at = Path("p") / found if found else None
-    assert place(OURS, replace(TASK, status=status), at) == Path("p") / there
-
-
 # ---- merging ----
 
 CHANGES: dict[str, Any] = {
@@ -405,17 +362,6 @@ CHANGES: dict[str, Any] = {
     "checkpoint": False,
     "extra": {"estimate": "3 hours"},
 }
-
-
-@pytest.mark.ci
-@given(tasks, tasks, tasks)
-@settings(quick, max_examples=examples(100))
-def test_a_merge_with_what_nobody_changed_changes_nothing(base: Task, ours: Task, theirs: Task) -> None:
-    assert merged(base, base, theirs)[0] == theirs
-    assert merged(base, ours, base) == (ours, [])
-    assert merged(base, ours, ours) == (ours, [])
-    task, _ = merged(base, ours, theirs)
-    assert as_filed(task) == task
 
 
 def by_git(folder: Path, base: bytes, ours: bytes, theirs: bytes) -> tuple[int, bytes]:

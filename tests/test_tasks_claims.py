@@ -16,7 +16,7 @@ from ralf import project as projects
 from ralf.errors import Claimed, NothingReady, StaleLease
 from ralf.maintenance import ownership
 from ralf.tasks import claims, editing, keeping, origin, store
-from ralf.tasks.model import Evidence, TaskState
+from ralf.tasks.model import TaskState
 from ralf.tasks.refresh import refresh
 from ralf_integrations.loop.work import Work
 from taskskit import allow
@@ -157,15 +157,6 @@ def test_a_stale_holders_command_does_not_run(root: Path, monkeypatch: pytest.Mo
     with pytest.raises(ralf.errors.StaleLease):
         claims.done("Late", lease=state.claim.lease(state.task.id), root=root)
     assert not (root / "ran").exists()
-
-
-def test_evidence_that_is_recorded_later_counts(root: Path) -> None:
-    editing.add("One", root=root)
-    claims.done("Done", task="One", root=root)
-    claims.record_evidence("One", Evidence(state="verified", command="make test", exit_status=0), root=root)
-    found = store.get("One", root=root).evidence
-    assert found is not None
-    assert (found.state, found.exit_status) == ("verified", 0)
 
 
 # ---- tasks whose route was renamed ----

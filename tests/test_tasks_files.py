@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import multiprocessing
 import os
-import signal
 import time
 from collections.abc import Callable
 from functools import partial
@@ -18,10 +17,9 @@ from tests.faults.rig import killed_at
 import storekit
 from examples import step
 from kit.git import commit, git, repository
-from ralf.errors import NothingReady, UsageError
+from ralf.errors import UsageError
 from ralf.maintenance import ownership
 from ralf.project import Project
-from ralf.storage import durable
 from ralf.tasks import claims, editing, origin, store, trust
 from taskskit import accept_tasks, of, opted_in, without_index
 
@@ -75,18 +73,6 @@ def test_a_save_at_any_moment_of_a_write_is_not_lost(root: Path, moments: int, i
         editing.edit("One", tags=[f"tag {number}"], root=root)
         lost = [one for one in range(number + 1) if f"\nline {one}\n" not in path.read_text()]
         assert lost == []
-
-
-def test_a_file_that_cannot_be_read_is_told_beside_those_that_can(root: Path) -> None:
-    editing.add("One", root=root)
-    path = write(root, "TASK-torn")
-    path.write_text("---\nid: [\n---\n")
-    found = store.list_tasks(root=root)
-    assert [state.task.title for state in found.tasks] == ["One"]
-    assert [where for where, _ in found.damaged] == [path]
-    assert claims.claim(by="me", root=root).task.title == "One"
-    with pytest.raises(NothingReady, match="1 cannot be read"):
-        claims.claim(by="you", root=root)
 
 
 # ---- foreign files ----
@@ -205,16 +191,6 @@ def test_a_save_into_what_the_last_write_displaced_is_merged_and_nothing_is_take
     assert {"Begin", "late", "Go on", "saved"} <= set(task.text.split("\n"))
 
 
-def test_a_save_that_cannot_be_merged_is_kept_beside_the_file_and_said(root: Path) -> None:
-    path = of(editing.add("One", id="TASK-one", text="Begin", root=root))
-    editing.edit("One", priority=7, root=root)
-    (root / ".autonomous/context/prev/tasks/TASK-one.md").write_text("---\nid: [\n---\n")
-    (warning,) = editing.add("Two", root=root).warnings
-    (kept,) = path.parent.glob("*.displaced-*")
-    assert str(kept) in warning and kept.read_text() == "---\nid: [\n---\n"
-    assert editing.add("Three", root=root).warnings == ()
-
-
 @pytest.mark.ci
 @pytest.mark.parametrize("left", [None, b"", b"---\nid: \0\0\0\0"])
 def test_what_a_loss_of_power_has_taken_of_files_is_made_anew_by_the_records(
@@ -295,35 +271,3 @@ def test_a_kill_leaves_before_or_after_and_the_next_write_completes_the_file(tmp
         if not is_killed:
             break
     assert seen == {True, False} and found == after
-
-
-@pytest.mark.ci
-def test_a_save_into_a_file_that_has_two_names_when_its_writer_dies_leaves_one_file_that_has_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ownership.init(store.at(tmp_path).project, share=False)
-    task = editing.add("Carry the tide table over", root=tmp_path).task.id
-    state = claims.claim(task, by="agent-1", root=tmp_path)
-    assert state.claim is not None
-    link = os.link
-
-    def linked(*names: Path) -> None:
-        link(*names)
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(durable, "_renameat2", lambda: None)  # as on systems that move no file in one step
-        patched.setattr(os, "link", linked)
-        assert killed_at(-1, partial(claims.done, "Done", lease=state.claim.lease(task), root=tmp_path))
-    first, second = files_of(tmp_path, task)
-    with first.open("a") as file:
-        file.write("A line of a person.\n")
-    assert second.samefile(first)
-    editing.add("Another one", root=tmp_path)
-    (path,) = files_of(tmp_path, task)
-    assert path.parent.name == "completed"
-    assert "A line of a person.\n" in path.read_text()
-
-
-def files_of(root: Path, task: str) -> list[Path]:
-    return sorted((root / ".autonomous" / "tasks").rglob(f"{task}*.md"))

@@ -7,28 +7,13 @@ from pathlib import Path
 import pytest
 from tests.faults.planted import commit_all, git, put_route
 
-import kit.command
 import ralf
 from ralf.memory import writing
 from ralf.memory.family import new_item
 from ralf.project import Project
-from storekit import earlier_store, environment, on_a_terminal, route_file
+from storekit import earlier_store, on_a_terminal, route_file
 
 pytestmark = pytest.mark.ci
-
-AGENTS = [
-    "CLAUDECODE",
-    "CLAUDE_CODE_ENTRYPOINT",
-    "CLAUDE_CODE_SESSION_ID",
-    "CLAUDE_CODE_SSE_PORT",
-    "CLAUDE_PROJECT_DIR",
-    "CODEX_CI",
-    "CODEX_SESSION_ID",
-    "CODEX_THREAD_ID",
-    "CODEX_TOOL_CALL_ID",
-    "GEMINI_CLI",
-]
-HINT = "type it yourself, in a terminal of your own: ralf trust tide"
 
 
 def typed(project: Path, *args: str, answers: str, **variables: str) -> tuple[int, str]:
@@ -104,29 +89,3 @@ def test_a_memory_file_that_came_from_elsewhere_is_shown_whole_and_counts_once_i
     assert status == 0, said
     assert "- push: ask first" in said
     assert "push" in [item.key for item in writing.load(Project(tmp_path), "main").items]
-
-
-@pytest.mark.parametrize("answer", ["n\n", "\n"], ids=["no", "nothing"])
-def test_no_keeps_a_route_that_came_with_a_clone_foreign(clone: Path, answer: str) -> None:
-    before = route_file(clone, "tide").read_bytes()
-    status, said = typed(clone, "tide", answers=answer)
-    assert status == 0, said
-    assert ralf.get_context("tide", root=clone).foreign
-    assert route_file(clone, "tide").read_bytes() == before
-
-
-@pytest.mark.parametrize("variable", AGENTS)
-def test_under_an_agent_it_shows_and_accepts_nothing(clone: Path, variable: str) -> None:
-    status, said = typed(clone, "tide", answers="y\n", **{variable: "1"})
-    assert status == 2, said
-    assert f"${variable}" in said
-    assert HINT in said
-    assert ralf.get_context("tide", root=clone).foreign
-
-
-def test_without_a_terminal_it_shows_and_accepts_nothing(clone: Path) -> None:
-    done = kit.command.run("trust", "tide", cwd=clone, env=environment(clone), stdin="y\n")
-    assert done.status == 2
-    assert "zqxrule" in done.out
-    assert HINT in done.err
-    assert ralf.get_context("tide", root=clone).foreign

@@ -1,19 +1,14 @@
-"""The write path, step by step: who waits for whom, and what a dead writer or an editor leaves."""
+"""The write path, step by step: what a dead writer or an editor leaves."""
 
 from __future__ import annotations
 
 import os
-import signal
-import threading
-import time
 from pathlib import Path
 
 import pytest
 
 import ralf
-from ralf.errors import Busy
-from ralf.storage import locks
-from storekit import AT_ONCE, hidden, records_of, route_file
+from storekit import hidden, records_of, route_file
 
 pytestmark = pytest.mark.ci
 
@@ -106,53 +101,3 @@ def test_half_a_save_deletes_nothing_and_the_whole_of_it_is_taken_in(
     assert [item.decision for item in context.decisions] == ["Keep the old columns", "Go on", "Go on again"]
     assert context.extra == {"by_hand": True}
     assert [record["kind"] for record in records_of(root, ROUTE)].count("edit") == 1
-
-
-# ---- waiting for a lock ----
-
-
-def until_waiting(lock: Path, count: int) -> None:
-    """Until so many wait for a lock, as the kernel tells."""
-    while True:
-        lines = Path("/proc/locks").read_text().splitlines()
-        if sum("->" in line and f":{lock.stat().st_ino} " in line for line in lines) >= count:
-            return
-        time.sleep(0.001)
-
-
-def test_who_cannot_have_a_lock_is_told_which_process_holds_it(tmp_path: Path) -> None:
-    lock = tmp_path / "locks" / "r.lock"
-    with locks.locked(lock, "r"), pytest.raises(Busy, match=f"process {os.getpid()} "), locks.locked(lock, "r", 0.01):
-        pass
-
-
-def test_a_process_forked_while_a_thread_writes_keeps_the_lock_from_nobody(tmp_path: Path) -> None:
-    lock = tmp_path / "locks" / "r.lock"
-    inside, forked = threading.Event(), threading.Event()
-
-    def write() -> None:
-        with locks.locked(lock, "r"):
-            inside.set()
-            forked.wait()
-
-    def give_up() -> None:
-        with pytest.raises(Busy), locks.locked(lock, "r", 1.0):  # long enough to be seen waiting
-            pass
-
-    writer, waiting = threading.Thread(target=write), threading.Thread(target=give_up)
-    writer.start()
-    inside.wait()
-    waiting.start()
-    until_waiting(lock, 1)
-    child = os.fork()
-    if not child:
-        signal.pause()
-    waiting.join()
-    forked.set()
-    writer.join()
-    try:
-        with locks.locked(lock, "r", AT_ONCE):
-            pass
-    finally:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)

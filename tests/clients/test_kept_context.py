@@ -4,13 +4,12 @@ model is then sent.
 
 from __future__ import annotations
 
-import itertools
 import json
 from typing import Any
 
 import pytest
 import scenario
-from offline import CLAUDE, World, bash, said, tool, waited, why_not
+from offline import World, bash, said, waited, why_not
 from scenario import CHOICE, FEW, MUCH, ON_ROUTE, REQUEST, ROUTE, RULE, install, script, work
 
 import ralf
@@ -103,20 +102,6 @@ def test_a_route_that_a_prompt_names_arrives(world: World, client: str) -> None:
     assert "Paint the shed green" not in sent
 
 
-@every_client
-def test_the_end_of_a_session_leaves_a_checkpoint(world: World, client: str) -> None:
-    install(world, client)
-    ran = work(
-        world, client, REQUEST, [bash("mkdir src && echo 1 > src/a.py", text=CHOICE), said("Done.")], env=ON_ROUTE
-    )
-    assert ran.status == 0, ran.err
-    assert waited(lambda: checkpoints(world))
-    assert [one.reason for one in checkpoints(world)] == ["session-end"]
-    context = ralf.get_context(ROUTE, root=world.project)
-    assert context.began_as == REQUEST
-    assert "src/a.py" in [fact.path for fact in context.facts.paths]
-
-
 @pytest.mark.skipif(bool(why_not("gemini")), reason=why_not("gemini") or "-")
 def test_what_a_compaction_of_gemini_drops_is_handed_over_with_the_next_tools_answer(world: World) -> None:
     """It tells no hook of a compaction: its log shows it. A session of one request it does not compact."""
@@ -154,42 +139,6 @@ def test_what_a_compaction_of_opencode_drops_is_steered_and_handed_over(world: W
     assert "compaction" in [one.reason for one in checkpoints(world)]
 
 
-@pytest.mark.skipif(bool(why_not("gemini")), reason=why_not("gemini") or "-")
-def test_uninstalling_leaves_geminis_settings_as_they_were(world: World) -> None:
-    path = world.project / ".gemini/settings.json"
-    path.parent.mkdir()
-    entry = {"hooks": [{"type": "command", "command": "touch /tmp/run/of-another-tool"}]}
-    before = json.dumps({"ui": {"theme": "Default"}, "hooks": {"SessionStart": [entry]}}, indent=3) + "\n\n"
-    path.write_text(before)
-    install(world, "gemini")
-    assert path.read_text() != before
-    work(world, "gemini", "Please say hi.", [said("Hi.")], env=ON_ROUTE)
-    assert (world.folder / "of-another-tool").exists()
-    done = world.run("ralf init --client gemini --uninstall --yes")
-    assert done.status == 0, done.err
-    assert path.read_text() == before
-
-
-@pytest.mark.skipif(bool(why_not("opencode")), reason=why_not("opencode") or "-")
-def test_uninstalling_leaves_opencodes_folder_as_it_was(world: World) -> None:
-    """Beside a plugin of somebody else, which is called as before."""
-    other = world.project / ".opencode/plugin/other.js"
-    other.parent.mkdir(parents=True)
-    other.write_text(
-        'import fs from "node:fs"\n'
-        'export const Other = async () => ({ dispose: async () => fs.writeFileSync("/tmp/run/of-another-tool", "") })\n'
-    )
-    before = other.read_bytes()
-    install(world, "opencode")
-    assert (world.project / ".opencode/plugin/ralf.js").exists()
-    work(world, "opencode", "Please say hi.", [said("Hi.")], env=ON_ROUTE)
-    assert (world.folder / "of-another-tool").exists()
-    done = world.run("ralf init --client opencode --uninstall --yes")
-    assert done.status == 0, done.err
-    assert [path.name for path in other.parent.iterdir()] == ["other.js"]
-    assert other.read_bytes() == before
-
-
 @both
 def test_uninstalling_leaves_the_settings_as_they_were(world: World, client: str) -> None:
     path = world.project / (".claude/settings.local.json" if client == "claude-code" else ".codex/hooks.json")
@@ -204,41 +153,6 @@ def test_uninstalling_leaves_the_settings_as_they_were(world: World, client: str
     done = world.run(f"ralf init --client {client} --uninstall --yes")
     assert done.status == 0, done.err
     assert path.read_text() == before
-
-
-def test_two_hooks_at_once_make_one_checkpoint(world: World) -> None:
-    """The project's own settings and the shared ones call for the same events at the same moment."""
-    install(world, "claude-code", FEW)
-    install(world, "claude-code", "", "--shared")
-    steps = [bash(MUCH, text=CHOICE), bash("sleep 2"), bash("echo later"), said("All done.")]
-    work(world, "claude-code", REQUEST, steps, env=ON_ROUTE)
-    assert waited(lambda: checkpoints(world))
-    spans = [
-        (record["payload"]["source"]["from_byte"], record["payload"]["source"]["to_byte"])
-        for record in _records(world)
-        if record["kind"] == "checkpoint"
-    ]
-    assert len(spans) == len(set(spans))
-    assert all(before[1] <= after[0] for before, after in itertools.pairwise(spans))
-
-
-def _records(world: World) -> list[dict[str, Any]]:
-    from ralf import project
-    from ralf.storage import journal
-    from ralf.storage.filestore import FileStore
-
-    store = FileStore(project.find(world.project).folder)
-    return [{"kind": record.kind, "payload": record.payload} for _, record in journal.read(store, ROUTE)]
-
-
-def test_the_plugin_loads_and_its_server_is_called(world: World) -> None:
-    done = world.run("ralf init --yes && ralf init --client claude-code --plugin /tmp/run/plugin --yes")
-    assert done.status == 0, done.err
-    ralf.record_decision(ROUTE, "Use SQLite instead of Postgres", rationale="one file", root=world.project)
-    steps = [tool("mcp__plugin_ralf_ralf__get_context", {"route": ROUTE}), said("Read.")]
-    ran = world.run(f"{CLAUDE} --plugin-dir /tmp/run/plugin -p 'Read the notes.'", script("claude-code", steps))
-    assert ran.status == 0, ran.err
-    assert "Use SQLite instead of Postgres" in world.asked()[-1]
 
 
 @pytest.mark.release(seconds=34)

@@ -69,56 +69,6 @@ def test_each_fresh_session_begins_with_what_all_before_it_came_to(world: World,
         assert "unknown" not in ran.out
 
 
-@pytest.mark.parametrize("client", COMMANDS)
-def test_a_killed_session_is_followed_by_one_that_knows_what_it_decided(world: World, client: str) -> None:
-    ready = world.run(add(TASKS[:1]))
-    assert ready.status == 0, ready.err
-    choice = "I decided to use SQLite because one file needs no server."
-    does = [bash("ls", text=choice), bash("sleep 1; kill -9 $PPID; sleep 5", text="Next."), *steps(TASKS[0])]
-    loop = f"ralf loop --agent '{COMMANDS[client]}' --max-time 2m --backoff 0.1s"
-    ran = world.run(loop, scenario.script(client, does), **scenario.model(client))
-    assert ran.status == 0, ran.out + ran.err
-    opening = world.asked()[2]
-    assert "SQLite because one file needs no server" in opening
-    (state,) = store.list_tasks(status="completed", root=world.project).tasks
-    assert [attempt.outcome for attempt in state.attempts][-1] == "done"
-    assert state.attempts[0].outcome in ("killed", "crashed")
-
-
-HOOKED = COMMANDS | {"codex": f"{COMMANDS['codex']} --dangerously-bypass-hook-trust"}
-
-
-@pytest.mark.parametrize("client", HOOKED)
-def test_an_agent_whose_window_fills_is_asked_to_hand_over_and_a_fresh_one_goes_on(world: World, client: str) -> None:
-    scenario.install(world, client)
-    ready = world.run(add(TASKS[:1]))
-    assert ready.status == 0, ready.err
-    full = 150_000 if client == "claude-code" else 195_000  # three quarters of its window: it does not compact yet
-    hand_over = (
-        f"printf '## Now\\nThe parser stands\\n## Next\\n- Write the printer\\n' | {RALF} handover \"$RALF_TASK_ID\""
-    )
-    does = [
-        bash("ls", text="I begin with the schema."),
-        bash("sleep 0.2; ls", text="I read all of it.", filled=full),
-        bash(hand_over, text="The window is nearly full.", filled=full + 1_000),
-        said("I have handed over.", filled=full + 2_000),
-        *steps(TASKS[0]),
-    ]
-    loop = f"ralf loop --agent '{HOOKED[client]}' --max-time 2m --retries 0"
-    ran = world.run(loop, scenario.script(client, does), **scenario.model(client))
-    assert ran.status == 0, ran.out + ran.err
-    (state,) = store.list_tasks(status="completed", root=world.project).tasks
-    assert [attempt.outcome for attempt in state.attempts] == ["handed-over", "done"], ran.out
-    assert state.failures == 0
-    asked = world.asked()
-    notice = "hand over and end your turn without `ralf task done`"
-    assert [notice in text for text in asked[:4]] == [False, False, True, True]
-    opening = asked[4]
-    assert notice not in opening
-    for text in ("The parser stands", "Write the printer", "handed-over"):
-        assert text in opening, text
-
-
 LIMITED = "You've hit your session limit \u00b7 resets 11:30pm (UTC)"
 
 

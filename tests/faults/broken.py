@@ -45,12 +45,6 @@ def _locked_by_a_file(path: Path, what: str, timeout: float = 0.3) -> Iterator[N
         held.unlink()
 
 
-def _written_in_place(place: Place, made: bytes) -> None:
-    with place.file.open("wb", buffering=1 << 12) as file:
-        for start in range(0, len(made), 1 << 12):
-            file.write(made[start : start + (1 << 12)])
-
-
 def _renamed(place: Place, made: bytes) -> None:
     durable.write(place.file, made)
 
@@ -76,9 +70,7 @@ VARIANTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "no lock": partial(_patched, (locks, "locked", _unlocked)),
     "no fsync": partial(_patched, (os, "fsync", lambda descriptor: None), (os, "fdatasync", lambda descriptor: None)),
     "lock by existence": partial(_patched, (locks, "locked", _locked_by_a_file)),
-    "plain write": partial(_patched, (places, "put", _written_in_place)),
     "rename": partial(_patched, (places, "put", _renamed)),
-    "no second look": partial(_patched, (places, "displaced", lambda place: ())),
     "one file a clone": partial(_patched, (shared_files, "write", _one_file)),
 }
 """By name, what breaks the write path for a block."""

@@ -35,8 +35,6 @@ from tests.faults.kept import Kept
 import ralf
 from ralf.errors import RalfError
 from ralf.maintenance import repair
-from ralf.memory import file as memory_file, writing
-from ralf.memory.family import delta, new_item
 from ralf.project import find
 from ralf.route import archive, corrections, taking_back
 
@@ -86,13 +84,11 @@ class Work:
     """A piece of work, on a store that is prepared for it.
 
     again  what whoever meets an error does first: the same once more, where nothing else helps
-    fault  what is wrong with what the work leaves, beside the route; "" for nothing
     """
 
     prepare: Callable[[Path], list[str]]
     do: Callable[[Path, rig.Acknowledge], None]
     again: Callable[[Path, rig.Acknowledge], None] | None = None
-    fault: Callable[[Path], str] = lambda _: ""
 
 
 def _repair(root: Path, _: rig.Acknowledge) -> None:
@@ -140,49 +136,6 @@ def _harmed(root: Path) -> list[str]:
     return said
 
 
-def _remembering(root: Path) -> list[str]:
-    """A memory with an item that a write drops."""
-    said = _some(root)
-    writing.record(find(root), "main", [new_item("fact", text="old", origin="person")])
-    return said
-
-
-def _remember(root: Path, _: rig.Acknowledge) -> None:
-    deltas = [delta("drop", "fact-1", origin="person"), new_item("fact", text="new", origin="person")]
-    writing.record(find(root), "main", deltas)
-    (root / "recorded").touch()
-
-
-def _remember_saved(root: Path, acknowledge: rig.Acknowledge) -> None:
-    """The same right after a person's save: one that is laid out with the store would pass for somebody's copy."""
-    path = writing.path_of(find(root), "main")
-    path.write_text(path.read_text().replace("] old", "] old, saved"))
-    _remember(root, acknowledge)
-
-
-def _memory_fault(root: Path, *known: str, kept: str = "") -> str:
-    """What is wrong with a memory that has to be one of these, or what the write makes of it; the next one is written
-    at once, and its file shows it.
-
-    kept  an item that a person changed in a file that could not be read: the write drops it, the save brings it back
-    """
-    project = find(root)
-    texts = [item.text for item in writing.load(project, "main").items]
-    wanted = [["new"], *([["new", kept]] if kept else [])]
-    wanted += [] if (root / "recorded").exists() else [[one] for one in known]
-    if texts not in wanted:
-        return f"the memory is neither the old one nor the new one: {texts}"
-    after = writing.record(project, "main", [new_item("fact", text="after", origin="person")])
-    if [item.text for item in after.items][-1:] != ["after"] or after.warnings:
-        return f"the next write did not do: {after}"
-    shown = memory_file.parse(writing.path_of(project, "main").read_bytes(), Path("main.md")).tree
-    if [entry.fields["text"] for entry in shown.entries] != [item.text for item in after.items]:
-        return f"the file shows another memory: {shown}"
-    folder = writing.path_of(project, "main").parent
-    beside = [path.name for path in folder.iterdir() if not path.name.startswith(".ralf-")]
-    return "" if beside == ["main.md"] else f"left beside the file: {beside}"
-
-
 WORKS: dict[str, Work] = {
     "a repair": Work(_harmed, _repair, again=_repair),  # first: it takes as long as all others
     "the first decision": Work(lambda _: [], _decide),
@@ -193,10 +146,6 @@ WORKS: dict[str, Work] = {
     "a revert": Work(_some, lambda root, _: _none(taking_back.revert(rig.ROUTE, "r1", root=root))),
     "an archive": Work(_some, lambda root, _: _none(archive.archive(find(root), rig.ROUTE))),
     "a decision of an archived route": Work(_archived, _decide),
-    "a write to a memory": Work(_remembering, _remember, fault=lambda root: _memory_fault(root, "old")),
-    "a write to a memory that takes a save in": Work(
-        _remembering, _remember_saved, fault=lambda root: _memory_fault(root, "old", "old, saved", kept="old, saved")
-    ),
 }
 
 
@@ -346,11 +295,6 @@ class Harness:
             self._found.note("no clear error", when)
         if work.again is not None:
             work.again(root, [].append)
-        try:
-            fault = work.fault(root)
-        except (RalfError, OSError) as error:
-            fault = f"blocked: {error!r}"
-        self._found.note("torn", f"{when}: {fault}", bool(fault))
         if self._found.rounds % 5 == 0:
             for path in find(root).cache.glob("index.db*"):
                 path.unlink()
@@ -386,13 +330,6 @@ def _unsynced(calls: list[str]) -> set[str]:
     return {path for path in dirty if not path.endswith(".tmp")}
 
 
-LONG = (
-    "a write to a memory",
-    "a write to a memory that takes a save in",
-)
-"""Each of these takes longer than all others together: they are done only when they are named."""
-
-
 @dataclass(frozen=True)
 class Size:
     """How much is done: of every call with every fault each so many-th, then so many pairs of faults."""
@@ -418,7 +355,7 @@ def run(size: Size, seed: int, only: Sequence[str]) -> rig.Found:
 def main() -> int:
     """The command; it starts itself again, with the shim."""
     if _LIBRARY in os.environ:
-        return rig.command("calls", Size(), run, kinds=WORKS, alone=LONG, broken=broken.VARIANTS)
+        return rig.command("calls", Size(), run, kinds=WORKS, broken=broken.VARIANTS)
     compiler = shutil.which("cc")
     if compiler is None:
         print("skipped: there is no C compiler (cc)", file=sys.stderr)

@@ -419,14 +419,13 @@ def command(
     run: Callable[[_Size, int, Sequence[str]], Found],
     *,
     kinds: Iterable[str] = (),
-    alone: Iterable[str] = (),
     broken: Broken = MappingProxyType({}),
     why_not: Callable[[], str] = lambda: "",
 ) -> int:
     """`python -m tests.faults.NAME`: run a harness, and print a line a figure; the exit status.
 
     size     what can be said of how much is done: a dataclass, whose every field is an option
-    run      called with it, a seed and the kinds, all but those of `alone` where none is named
+    run      called with it, a seed and the kinds, all where none is named
     why_not  why it cannot run here, "" where it can
     """
     given, how = size_options(name, size, kinds, broken)
@@ -434,7 +433,7 @@ def command(
         print(reason, file=sys.stderr)
         return SKIPPED
     with broken[given.broken]() if given.broken else nullcontext():
-        found = run(how, given.seed, given.only or [kind for kind in kinds if kind not in set(alone)])
+        found = run(how, given.seed, given.only or list(kinds))
     figures: list[Figure] = [
         (f"{name}: faults", f"{found.faults.total()} of {found.acknowledged or found.rounds:,}", "0"),
         *((f"{name}: {figure}", value, "") for figure, value in found.figures.items()),

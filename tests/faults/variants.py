@@ -63,9 +63,6 @@ VARIANTS = (
     Variant("shares", "one file a clone", "conflict", "--rounds 6"),
     Variant("mixed", "no lock", "failed: [a-z ]+|lost|torn", "--rounds 3"),
     Variant("mixed", "rename", "lost", "--rounds 5 --only save --only decide --only revert"),
-    Variant("editors", "plain write", "lost", "--rounds 60 --only 'by rename'"),
-    Variant("editors", "rename", "lost", "--rounds 40 --only 'by rename'"),
-    Variant("editors", "no second look", "lost", "--rounds 40 --only 'in pieces'"),
     Variant("power", "anything", "lost", "--states 40", 16),
     # ---- what is recorded, merged, forgotten and read ----
     *(Variant("forget", part, "left", "--rounds 60") for part in ("blobs", "caches", "files", "records")),
@@ -74,14 +71,6 @@ VARIANTS = (
     Variant("fuzz", "transcript", "hang", "--rounds 60 --only transcript"),
     Variant("fuzz", "cache", "memory", "--rounds 7 --only cache"),
     Variant("roundtrip", "nothing is quoted", "at the margin", "--rounds 150"),
-    Variant("thresholds", "hints that look too far ahead", "late", "--sessions 1 --most 200000 --threshold 10000", 30),
-    Variant(
-        "thresholds",
-        "a watcher that counts what is injected",
-        "early",
-        "--sessions 1 --most 200000 --threshold 10000",
-        30,
-    ),
     *(
         Variant("cut_secrets", name, "left", "--rounds 8000")
         for name in ("each piece by itself", "what may follow an end", "what goes on from an end")

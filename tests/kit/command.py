@@ -325,29 +325,3 @@ def run(
     status = child.returncode
     assert status is not None
     return Ran(status, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
-
-
-def converse(calls: Sequence[tuple[str, dict[str, Any]]], **how: Any) -> list[dict[str, Any]]:
-    """Ask ralf's MCP server, started as `start` does: (method, parameters) each; its answers, an error if it ends."""
-    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "tests", "version": "0"}}
-    wanted = [("initialize", hello), ("notifications/initialized", {}), *calls]
-    found: list[dict[str, Any]] = []
-    with start("mcp", stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, **how) as server:
-        asks, answers = server.stdin, server.stdout
-        assert asks is not None and answers is not None
-        try:
-            for number, (method, parameters) in enumerate(wanted):
-                message = {"jsonrpc": "2.0", "method": method, "params": parameters}
-                is_call = not method.startswith("notifications/")
-                line = json.dumps(message | ({"id": number} if is_call else {})).encode() + b"\n"
-                os.write(asks.fileno(), line)  # unbuffered: one that has ended must not fail what closes this
-                while is_call:
-                    assert select.select([answers], [], [], HANGS)[0], f"{method} hangs"
-                    answer = json.loads(answers.readline() or b'{"error": "the server ended"}')
-                    if is_call := answer.get("id", number) != number:
-                        continue
-                    found.append(answer)
-        except BrokenPipeError:
-            found.append({"error": "the server ended"})
-        server.terminate()
-    return found[1:]
