@@ -47,7 +47,10 @@ _WORD = regex(
 
 _LONGEST_COMMAND, _NEAR, _LONG_ID = 2000, 150, 20
 
-_HOST = regex(r"[\w.-]+:[0-9]{2,5}\Z|[\w.+-]+@[a-z][a-z0-9-]*(?:\.[a-z0-9-]+)*\Z|https?:")
+_HOST = regex(
+    r"[\w.-]+:[0-9]{2,5}\Z|[\w.+-]+@[a-z][a-z0-9-]*(?:\.[a-z0-9-]+)*\Z|https?:"
+    r"|[a-z0-9][a-z0-9-]*(?:\.[a-z0-9-]+)*\.[a-z]{2,24}\Z"
+)
 
 Part = tuple[int, int, str]
 """A word of a command: where it begins and ends, without its quotes, and it."""

@@ -234,7 +234,8 @@ def _joined(raw: str, low: str, first: int, place: int, kind: str, name: str) ->
     again = (
         len(name) > len("api_password") and name.rpartition(" ")[2] in value.lower()
     )  # a branch, and what it is pushed to
-    if value.startswith("[REDACTED:") or again or value.startswith(_NO_BEGINNING) or not is_secret(value, kind, "env"):
+    tag = ':"' in value  # of a field in Go: `json:"password"`
+    if value.startswith(("[REDACTED:", *_NO_BEGINNING)) or again or tag or not is_secret(value, kind, "env"):
         return None
     join = _refined(raw, low, first, after, join, end, quoted=quoted, name=name)
     return (start, end) if join and is_secret(value, kind, join) else None
@@ -292,6 +293,8 @@ _IN_BASE64 = regex(r"[A-Za-z0-9+/]{8,}[ \t]*(?:\r?\n|\Z)")  # a name within it i
 
 _BASE64_BEFORE = regex(r"(?:[ \t]*[0-9]{1,6}[\t|:\u2192])?[+ ]?[A-Za-z0-9+/]{24,}")
 
+_OF_CODE = ("(", '["', "['")
+
 _COPULAS = frozenset(words("copulas"))
 """What says in a sentence that its one side is the other."""
 
@@ -329,8 +332,8 @@ def _told_before(raw: str, low: str, place: int) -> Iterator[Told]:
     for number in range(len(behind) - 2, max(0, len(behind) - _MOST_WORDS), -1):
         if behind[number] in _COPULAS:
             end = place - sum(map(len, behind[number:])) - len(behind) + number
-            word = raw[max(line, end - 200, 0) : end].rsplit(" ", 1)[-1:]
-            if word and len(word[0]) >= len("01234567") and "(" not in word[0]:
+            word = raw[max(line, end - 200, 0) : end].split()[-1:]
+            if word and len(word[0]) >= len("01234567") and not any(sign in word[0] for sign in _OF_CODE):
                 yield *_stripped(raw, end - len(word[0]), end), "near"
 
 
