@@ -7,7 +7,6 @@ RALF_LEASE.
     decide=TEXT         record a decision in it
     edit=FILE           change a file in the working directory
     next                claim the next ready task, and go on with that
-    saved               wait until the task's route has a checkpoint, and note that
     exit=STATUS, crash (status 1), kill (SIGKILL), hang (for ever), deaf (ignore SIGTERM from now on)
     spawn=SECONDS       start a process that lives so long; daemon=SECONDS: in a session of its own, and nobody's child
     prompt              print what was handed over
@@ -111,17 +110,6 @@ class Standin:  # its methods are the words of the list above
         assert state.claim is not None
         self.task, self.lease = state.task.id, state.claim.lease(state.task.id)
         note(what="start", task=self.task, lease=self.lease)
-
-    def do_saved(self, _: str) -> None:  # noqa: D102
-        import ralf
-        from ralf.errors import NotFound
-
-        while True:
-            with suppress(NotFound):
-                if ralf.get_context(os.environ["RALF_TASK_ID"]).checkpoints:
-                    note(what="saved", task=self.task)
-                    return
-            time.sleep(0.1)
 
     def do_exit(self, value: str) -> int:  # noqa: D102
         return int(value)

@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 
-import ralf
 import storekit
 from kit.git import git
 from loopkit import Plan, until
@@ -25,7 +24,7 @@ from ralf.errors import Claimed
 from ralf.model import ActiveWork, Facts, PathFact, RouteContext
 from ralf.tasks import claims, editing, evidence as proofs
 from ralf_integrations.health import limits
-from ralf_integrations.loop import launch, starts, state as states, told as tolds
+from ralf_integrations.loop import launch, state as states
 from ralf_integrations.loop.options import Event, Options, Result
 from ralf_integrations.loop.run import Loop
 from storekit import HANGS
@@ -359,27 +358,6 @@ def test_of_tasks_that_a_file_says_to_be_completed_the_users_are_verified_and_no
     result, told = run_impatiently(plan, monkeypatch, agents=(launch.parse("true"),))
     assert (ran(plan), (plan.root / "stolen").exists()) == (1, False), told
     assert [one.task for one in result.unproven] == ["TASK-brought"]
-
-
-# ---- checkpoints while an agent runs ----
-
-
-def test_a_checkpoint_that_falls_due_while_an_agent_runs_without_hooks_is_made_then(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert plan.command("init", "--yes").returncode == 0
-    with projects.find(plan.root).config_file.open("a") as file:
-        file.write("threshold: 1000\n")
-    monkeypatch.setattr(tolds, "EVERY", 0.1)
-    monkeypatch.setattr(starts, "_GROWN", 100)
-    words = "_".join(f"harbour{number}" for number in range(400))
-    plan.add(f"say={words} say={words} saved say=I_decided_to_use_SQLite_because_it_needs_no_server. crash")
-    agents = (launch.parse(plan.client("claude")),)
-    result, told = run_impatiently(plan, monkeypatch, agents=agents, timeout=HANGS / 2)
-    assert plan.lines("saved"), told
-    (left,) = result.unfinished  # no retries
-    context = ralf.get_context(left.task, root=plan.root)
-    assert "SQLite" in context.render()  # what came after it is checkpointed at the end
 
 
 # ---- stopping ----

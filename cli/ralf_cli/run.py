@@ -232,7 +232,7 @@ def send(
         words, sender = text, sender or "ralf send"
     else:
         made = agent_messages.compose(here, text, facts=facts, artifacts=artifacts, action=action, sender=sender)
-        words, sender = made.render(), made.sender
+        words, sender = made.text, made.sender
     sent = [{"to": one, "id": inbox.send(here, one, words, sender=sender, by=author())} for one in receivers]
     answer(sent, *(f"{one}: delivered by its next hook, or when it reads its messages" for one in receivers))
 

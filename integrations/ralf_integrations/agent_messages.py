@@ -1,8 +1,7 @@
 """Messages between agents: short, with paths in the place of contents, delivered once by the receiver's inbox.
 
 A message has a summary, facts, artifacts (paths) and what is asked of the receiver. It waits as a notice: the next hook
-of the receiving session hands it over; an agent without hooks takes it by `ralf send` or the tool
-`receive_messages`.
+of the receiving session hands it over; an agent without hooks takes it by `ralf send` or the tool `receive_messages`.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from ralf.project import Project
 from ralf.redact import redactor_for
 from ralf.text import tokens
 from ralf.text.cleaning import clean, is_valid, one_line
-from ralf.text.frozen import dataclass
+from ralf.text.frozen import NamedTuple
 from ralf.text.sentences import split
 from ralf_integrations import copied_text, inbox
 from ralf_integrations.inbox import Notice
@@ -35,33 +34,11 @@ _LIST = "ralf status --all"
 _BY_PATH = "name the file: --artifact PATH"
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
-    """What one agent says to another.
-
-    summary    one or two sentences
-    facts      what the receiver has to know, each in at most `MOST_LINES` lines and `MOST_CHARACTERS` characters
-    artifacts  paths of files that belong to it, never their contents
-    action     what the receiver is asked to do, "" for nothing
-    """
+class Message(NamedTuple):
+    """What one agent says to another, as its receiver reads it."""
 
     sender: str
-    summary: str
-    facts: tuple[str, ...] = ()
-    artifacts: tuple[str, ...] = ()
-    action: str = ""
-
-    def render(self) -> str:
-        """The message as its receiver reads it."""
-        facts = ["- " + fact.replace("\n", "\n  ") for fact in self.facts]
-        return "\n".join(
-            [
-                self.summary,
-                *(["Facts:", *facts] if facts else []),
-                *([f"Artifacts: {', '.join(self.artifacts)}"] if self.artifacts else []),
-                *([f"Action: {self.action}"] if self.action else []),
-            ]
-        )
+    text: str
 
 
 def compose(
@@ -73,30 +50,35 @@ def compose(
     action: str = "",
     sender: str = "",
 ) -> Message:
-    """A message that may be sent. `sender` "": the name of this agent or session.
+    """A message that may be sent, redacted.
 
-    UsageError for one without a summary or with a summary of more than two sentences, for a fact that is too long, for
-    an artifact that is no path, for a message over `MOST_TOKENS`, and for one that copies a file of the project.
+    summary    one or two sentences
+    facts      what the receiver has to know, each in at most `MOST_LINES` lines and `MOST_CHARACTERS` characters
+    artifacts  paths of files that belong to it, never their contents
+    action     what the receiver is asked to do, "" for nothing
+    sender     "": the name of this agent or session
+
+    UsageError for what has another shape, for a message over `MOST_TOKENS`, and for one that copies a file of the
+    project.
     """
-    redacted = redactor_for(project).text
-    made = Message(
-        sender=one_line(clean(sender)) or own_names()[0],
-        summary=redacted(one_line(clean(summary))),
-        facts=tuple(redacted(clean(fact).strip("\n")) for fact in facts if clean(fact).strip()),
-        artifacts=tuple(redacted(_path(one)) for one in artifacts),
-        action=redacted(one_line(clean(action))),
-    )
-    if not made.summary:
+    said = one_line(clean(summary))
+    if not said:
         raise UsageError("message", "needs a summary of one or two sentences", 'ralf send AGENT "SUMMARY"')
-    if (count := len(split(made.summary))) > MOST_SENTENCES:
+    if (count := len(split(said))) > MOST_SENTENCES:
         what = f"the summary has {count} sentences: at most {MOST_SENTENCES}"
         raise UsageError("message", what, "say the rest as facts: --fact TEXT")
     most = f"at most {MOST_LINES} lines and {MOST_CHARACTERS} characters"
-    for number, fact in enumerate(made.facts, start=1):
+    cleaned = [text for fact in facts if (text := clean(fact).strip("\n")).strip()]
+    for number, fact in enumerate(cleaned, start=1):
         if (lines := fact.count("\n") + 1) > MOST_LINES or len(fact) > MOST_CHARACTERS:
             what = f"fact {number} has {lines} lines and {len(fact)} characters: {most}"
             raise UsageError("message", what, _BY_PATH)
-    if (size := tokens.count(made.render())) > MOST_TOKENS:
+    parts = [said]
+    parts += ["Facts:", *("- " + fact.replace("\n", "\n  ") for fact in cleaned)] if cleaned else []
+    parts += [f"Artifacts: {', '.join(map(_path, artifacts))}"] if artifacts else []
+    parts += [f"Action: {wanted}"] if (wanted := one_line(clean(action))) else []
+    text = redactor_for(project).text("\n".join(parts))
+    if (size := tokens.count(text)) > MOST_TOKENS:
         raise UsageError("message", f"has {size:,} tokens: at most {MOST_TOKENS:,}", _BY_PATH)
     # Over all parts, for a file cut into many facts is one file; and as they were given: in one line, line numbers are
     # no longer told from text.
@@ -105,7 +87,7 @@ def compose(
     if found is not None:
         what = f"has {found.lines} lines, {found.characters} characters, of {found.path}: {most} of one file"
         raise UsageError("message", what, f"name the file: --artifact {found.path}")
-    return made
+    return Message(one_line(clean(sender)) or own_names()[0], text)
 
 
 def _path(text: str) -> str:
@@ -116,17 +98,9 @@ def _path(text: str) -> str:
     return path
 
 
-# ---- sending ----
-
-
-def send(
-    project: Project, agent: str, message: Message, *, by: str = "agent", key: str = "", waits: bool = False
-) -> tuple[str, str]:
-    """Leave a message in an agent's inbox; whose inbox that is, and the message's id. Durable when this returns.
-
-    agent  as in `receivers_of`, as `waits`; but for one session alone
-    by     `user` or `agent`: who sends it
-    key    a message of the same key to the same agent is left once
+def send(project: Project, agent: str, message: Message, *, waits: bool = False) -> tuple[str, str]:
+    """Leave an agent's message in the inbox of one receiver (`receivers_of`); whose that is, and the message's id.
+    Durable when this returns.
 
     Raises NotFound (no such name), UsageError (several sessions), Busy, OSError.
     """
@@ -134,7 +108,7 @@ def send(
     if len(receivers) > 1:
         what = f"{len(receivers)} sessions work on this route: {', '.join(receivers[:5])}"
         raise UsageError(agent, what, "name one of them")
-    return receivers[0], inbox.send(project, receivers[0], message.render(), sender=message.sender, by=by, key=key)
+    return receivers[0], inbox.send(project, receivers[0], message.text, sender=message.sender)
 
 
 def receivers_of(project: Project, agent: str, *, waits: bool = False) -> list[str]:
@@ -153,24 +127,19 @@ def receivers_of(project: Project, agent: str, *, waits: bool = False) -> list[s
     if not name:
         raise UsageError("message", "needs an agent: a session, a route or a name", _LIST)
     known = known_ids(project.root)
-    if name in known:
-        return [name]
     begun = [one for one in known if one.startswith(name)] if len(name) >= _LEAST else []
-    if len(begun) > 1:
-        raise UsageError(name, f"begins {len(begun)} sessions' ids: {', '.join(sorted(begun)[:5])}", _LIST)
+    if name in known or len(begun) == 1:
+        return [name] if name in known else begun
     if begun:
-        return begun
+        raise UsageError(name, f"begins {len(begun)} sessions' ids: {', '.join(sorted(begun)[:5])}", _LIST)
     going = look(route=name, root=project.root).sessions if is_valid(name) else ()
     if at_it := [one.session for one in going if one.state not in ("ended", "killed")]:
         return at_it
     if waits or name in _agents(project):
         return [name]
-    what = (
-        "no session works on this route"
-        if going or name in routing.names_of(project)
-        else "nobody has this name: no session, route, loop or task"
-    )
-    raise NotFound(name, what, _LIST)
+    is_route = going or name in routing.names_of(project)
+    nobody = "nobody has this name: no session, route, loop or task"
+    raise NotFound(name, "no session works on this route" if is_route else nobody, _LIST)
 
 
 def _agents(project: Project) -> set[str]:
@@ -183,9 +152,6 @@ def _agents(project: Project) -> set[str]:
         held = store.Tasks(project).read(lambda book: book.states(book.claimed())).values()
         names |= {one.claim.by for one in held if one.claim is not None}
     return names
-
-
-# ---- receiving ----
 
 
 def own_names(session: str = "") -> list[str]:

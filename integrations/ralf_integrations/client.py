@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
@@ -41,20 +42,13 @@ _CODE = "import sys; sys.path.insert(0, sys.argv[1]); import instant; instant.ma
 
 
 class Hook(NamedTuple):
-    """What one of a client's events is to us.
+    """What one of a client's events is to us."""
 
-    event    what has happened
-    seconds  how long a hook may take before the client gives up; 0: understood, but not asked for
-    context  whether the answer can hand the model a text
-    notice   whether the answer can show the person a line
-    matcher  which of the event's kinds are asked for, "" for all
-    """
-
-    event: Event
-    seconds: int = _SECONDS
-    context: bool = False
-    notice: bool = False
-    matcher: str = ""
+    event: Event  # what has happened
+    seconds: int = _SECONDS  # how long a hook may take before the client gives up; 0: understood, but not asked for
+    context: bool = False  # whether the answer can hand the model a text
+    notice: bool = False  # whether the answer can show the person a line
+    matcher: str = ""  # which of the event's kinds are asked for, "" for all
 
 
 OTHER = Hook("other", 0)
@@ -63,52 +57,31 @@ OTHER = Hook("other", 0)
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """What ralf knows of a client.
+    """What ralf knows of a client."""
 
-    name           as `--client` takes it; `title` as people call it
-    program        its command; `proven`, the version with which ralf was tried
-    local          the settings of this checkout alone, from the project's root
-    shared         the settings that a repository shares, from the project's root
-    hooks          its events, by its names of them
-    then           what the person has to do before the hooks run
-    module         the JavaScript module of this package that is its plugin and calls the hooks; "" for a client
-                   whose settings name them. `local` and `shared` are then where the plugin lies
-    takes_argv     its settings take a hook's arguments one by one, and need no shell
-    milliseconds   its settings count the time of a hook in milliseconds
-    takes_steering a hook before a compaction can say what the client's own summary is to keep
-    marks_injected it writes what hooks hand over into the prompt itself, between two tags
-    reserve        tokens at the end of a window that it keeps free: before, it compacts by itself; 0 where its settings
-                   move that place
-    summarizer     the model that its login pays for, "" for none
-    sessions       the session logs that it keeps of a project, each with when it was written; None: ralf finds none
-    started_in     where it was started, which stays while its working directory changes; None where it does not say
-    process        the id of its process, 0 where it does not say
-    window         the size of its window in tokens where a person has set it, else 0
-    compacts_at    percent of the window at which it compacts, where it or a person says so, else 100
-    is_headless    whether it ends when the agent stops, by the session's log
-    """
-
-    name: str
-    title: str
+    name: str  # as `--client` takes it
+    title: str  # as people call it
     program: str
-    proven: str
-    local: str
-    shared: str
-    hooks: Mapping[str, Hook]
-    then: tuple[str, ...]
-    module: str = ""
-    takes_argv: bool = False
-    milliseconds: bool = False
-    takes_steering: bool = False
-    marks_injected: bool = False
-    reserve: int = 0
-    summarizer: str = ""
-    sessions: Callable[[Project], Iterable[tuple[float, Path]]] | None = None
-    started_in: Callable[[], Path | None] = lambda: None
-    process: Callable[[], int] = lambda: 0
-    window: Callable[[], int] = lambda: 0
-    compacts_at: Callable[[], int] = lambda: 100
-    is_headless: Callable[[Path | None], bool] = lambda _: False
+    proven: str  # the version with which ralf was tried
+    local: str  # the settings of this checkout alone, from the project's root; or the plugin
+    shared: str  # the settings that a repository shares
+    hooks: Mapping[str, Hook]  # its events, by its names of them
+    then: tuple[str, ...]  # what the person has to do before the hooks run
+    module: str = ""  # the JavaScript module in `clients` that is its plugin; "": its settings name the hooks
+    takes_argv: bool = False  # its settings take a hook's arguments one by one, and need no shell
+    milliseconds: bool = False  # its settings count the time of a hook in milliseconds
+    takes_steering: bool = False  # a hook before a compaction can say what the client's own summary is to keep
+    marks_injected: bool = False  # it writes what hooks hand over into the prompt itself, between two tags
+    reserve: int = (
+        0  # tokens at the end of a window before which it compacts by itself; 0: its settings move that place
+    )
+    summarizer: str = ""  # the model that its login pays for
+    sessions: Callable[[Project], Iterable[tuple[float, Path]]] | None = None  # its logs of a project, with their times
+    started_in: Callable[[], Path | None] = lambda: None  # which stays while its working directory changes
+    process: Callable[[], int] = lambda: 0  # the id of its process, 0 where it does not say
+    window: Callable[[], int] = lambda: 0  # tokens of its window where a person has set it, else 0
+    compacts_at: Callable[[], int] = lambda: 100  # percent of the window, where it or a person says so
+    is_headless: Callable[[Path | None], bool] = lambda _: False  # whether it ends when the agent stops, by its log
 
     @property
     def installed(self) -> dict[str, Hook]:
@@ -131,7 +104,16 @@ class Client:
 
     def entries(self, *, shared: bool) -> dict[str, Mapping[str, Any]]:
         """By event, what stands in its settings: the `ralf` of the PATH where they are shared, else this one here."""
-        return {event: self._entry(event, hook, shared=shared) for event, hook in self.installed.items()}
+        import shlex  # no hook needs it
+
+        found: dict[str, Mapping[str, Any]] = {}
+        for event, hook in self.installed.items():
+            first, *rest = command = self.command(event, shared=shared)
+            is_listed = self.takes_argv and not shared
+            words = {"command": first, "args": rest} if is_listed else {"command": shlex.join(command)}
+            timeout = hook.seconds * (1000 if self.milliseconds else 1)
+            found[event] = {"type": "command", **words, "timeout": timeout}
+        return found
 
     def groups(self, *, shared: bool) -> dict[str, Mapping[str, Any]]:
         """By event, the entry in the group that its settings have around it."""
@@ -146,15 +128,6 @@ class Client:
             return ["ralf", "hook", event, "--client", self.name]
         folder = Path(__file__).parent.absolute() / "hooks"
         return [sys.executable, "-I", "-S", "-c", _CODE, str(folder), self.name, event]
-
-    def _entry(self, event: str, hook: Hook, *, shared: bool) -> Mapping[str, Any]:
-        import shlex  # no hook needs it
-
-        command = self.command(event, shared=shared)
-        seconds = hook.seconds * (1000 if self.milliseconds else 1)
-        if self.takes_argv and not shared:
-            return {"type": "command", "command": command[0], "args": command[1:], "timeout": seconds}
-        return {"type": "command", "command": shlex.join(command), "timeout": seconds}
 
 
 def _logs(name: str, **most: int) -> Callable[[Project], Iterable[tuple[float, Path]]]:
@@ -200,8 +173,8 @@ CLAUDE_CODE = Client(
     summarizer="claude",
     sessions=_logs("logs_of_claude_code"),
     started_in=environment.claude_folder,
-    process=environment.claude_process,
-    window=environment.claude_window,
+    process=partial(environment.number, "CLAUDE_PID"),
+    window=partial(environment.number, "CLAUDE_CODE_AUTO_COMPACT_WINDOW"),
     compacts_at=environment.claude_compacts_at,
     is_headless=lambda _: environment.claude_is_headless(),
 )
@@ -272,10 +245,15 @@ OPENCODE = Client(
     module="opencode.js",
     takes_steering=True,
     sessions=_logs("logs_of_opencode", most=_MOST_OF_ALL),
-    process=environment.opencode_process,
+    process=partial(environment.number, "OPENCODE_PID"),
 )
 
 CLIENTS: Mapping[str, Client] = MappingProxyType(
     {client.name: client for client in (CLAUDE_CODE, CODEX, GEMINI, OPENCODE)}
 )
 """All of them, by name."""
+
+
+def packaged_text(name: str) -> str:
+    """One of the texts of the plugin, of AGENTS.md and of a loop's prompts."""
+    return (Path(__file__).parent / "texts" / name).read_text(encoding="utf-8")

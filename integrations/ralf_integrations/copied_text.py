@@ -7,7 +7,9 @@ in a row are in the message: a path or a phrase that both happen to have is no c
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,15 +40,11 @@ def most_copied(text: str, root: Path, *, lines: int, characters: int) -> Copied
     folder, and at no link.
     """
     message = _squeezed(text.encode("utf-8", "replace")).replace(b"\n", b"")
-    grams = {message[place : place + _LEAST] for place in range(len(message) - _LEAST + 1)}
     for path in _files(root) if len(message) >= _RUN else ():
-        try:
-            data = content_of(path)
-        except OSError:
-            continue
-        found = _copied(data, message, grams)
-        if len(found) > lines or sum(found) > characters:
-            return Copied(path.relative_to(root).as_posix(), len(found), round(sum(found)))
+        with suppress(OSError):
+            found = _copied(content_of(path), message)
+            if len(found) > lines or sum(found) > characters:
+                return Copied(path.relative_to(root).as_posix(), len(found), round(sum(found)))
     return None
 
 
@@ -54,16 +52,15 @@ def _squeezed(data: bytes) -> bytes:
     return data.translate(_LOWER, _DROPPED)
 
 
-def _copied(data: bytes, message: bytes, grams: set[bytes]) -> list[float]:
+def _copied(data: bytes, message: bytes) -> list[float]:
     """The characters of each line of a file that is in a message; no part of the message counts twice."""
     runs: list[list[tuple[bytes, int]]] = [[]]
     for raw, line in zip(data.split(b"\n"), _squeezed(data).split(b"\n"), strict=True):
-        if len(line) < _LEAST:
-            continue
-        if any(piece[:_LEAST] in grams and piece in message for piece in _pieces(line)):
-            runs[-1].append((line, len(raw.strip())))
-        elif runs[-1]:
-            runs.append([])
+        if len(line) >= _LEAST:
+            if any(piece in message for piece in _pieces(line)):
+                runs[-1].append((line, len(raw.strip())))
+            elif runs[-1]:
+                runs.append([])
     those = [one for run in runs if sum(len(line) for line, _ in run) >= _RUN for one in run]
     found = []
     for line, size in sorted(those, key=lambda one: -len(one[0])):
@@ -77,26 +74,23 @@ def _copied(data: bytes, message: bytes, grams: set[bytes]) -> list[float]:
     return found
 
 
-def _pieces(line: bytes) -> Iterator[bytes]:
-    for start in range(0, len(line), _RUN):
-        piece = line[start : start + _RUN]
-        if len(piece) >= _LEAST:
-            yield piece
+def _pieces(line: bytes) -> list[bytes]:
+    pieces = [line[start : start + _RUN] for start in range(0, len(line), _RUN)]
+    return pieces if len(pieces[-1]) >= _LEAST else pieces[:-1]
 
 
 def _files(root: Path) -> Iterator[Path]:
     left, count = _MOST_BYTES, 0
     for folder, folders, names in os.walk(root):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _PASSED_OVER)
-        for name in sorted(names):
-            path = Path(folder, name)
+        for path in (Path(folder, name) for name in sorted(names)):
             try:
-                size = os.lstat(path).st_size if not path.is_symlink() and path.is_file() else 0
+                status = path.lstat()
             except OSError:
                 continue
-            if not 0 < size <= _LARGEST:
+            if not stat.S_ISREG(status.st_mode) or not 0 < status.st_size <= _LARGEST:
                 continue
-            left, count = left - size, count + 1
+            left, count = left - status.st_size, count + 1
             if left < 0 or count > _MOST_FILES:
                 return
             yield path

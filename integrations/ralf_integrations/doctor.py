@@ -19,6 +19,7 @@ from ralf.project import Project
 from ralf.redact import engine
 from ralf.storage import files
 from ralf.storage.files import content_of
+from ralf.storage.journal import MALFORMED
 from ralf.tasks.store import Tasks
 from ralf.text.cleaning import clean
 from ralf_integrations.blackbox5 import installing
@@ -29,13 +30,6 @@ from ralf_integrations.hooks import error_log, handover, receipts, session_regis
 _LARGE = 256 << 20  # bytes of journals and evidence that are looked at without being asked
 _NEWEST = 100  # routes that are looked at without being asked, where there are more
 _RECENT = 7 * 86_400  # seconds
-_LACKING = (
-    "an exchange of two names (a route file is missing for a moment while it is written)",
-    "leases (a save in progress is told by its age)",
-    "turns of writers",
-    "the look at a client's process (a session that was killed counts as running for an hour)",
-    "a refusal of network file systems",
-)
 _SESSIONS = 5  # whose receipts are looked at
 
 
@@ -60,13 +54,12 @@ def _project(project: Project) -> Iterator[Check]:
 
 
 def _system(_: Project) -> Iterator[Check]:
-    """What the operating system is to ralf, and what it lacks that Linux has."""
     name = {"linux": "Linux", "darwin": "macOS"}.get(sys.platform, sys.platform)
     if name == "Linux":
         yield Check("system", "ok", "Linux, where everything was tested")
-        return
-    what = f"{name}: nothing was tested there; done without: {', '.join(_LACKING)}"
-    yield Check("system", "warning", what, "docs/internals.md#guarantees, Known limits")
+    else:
+        hint = "docs/internals.md#guarantees, Known limits"
+        yield Check("system", "warning", f"{name}: nothing was tested there", hint)
 
 
 def _file_system(project: Project) -> Iterator[Check]:
@@ -93,16 +86,14 @@ def _servers(project: Project) -> Iterator[Check]:
 
 def _syncing(url: str) -> Check:
     """Whether a server writes before it acknowledges."""
-    if "@" in url:
-        what = "nats_monitoring: one of them holds a user or a password: a monitoring port asks for none"
+    if not url.startswith(("http://", "https://")) or "@" in url:
+        what = "nats_monitoring: holds something else than addresses of monitoring ports, which ask for no password"
         return Check("store", "problem", what, 'nats_monitoring: ["http://127.0.0.1:8222"]')
-    if not url.startswith(("http://", "https://")):
-        return Check("store", "problem", f"{url}: is not the address of a monitoring port", "http://127.0.0.1:8222")
     try:
         with urllib.request.urlopen(f"{url.rstrip('/')}/jsz", timeout=5) as answer:  # noqa: S310  # see above
             found = json.loads(answer.read(1 << 20))["config"]
         is_always, interval = found.get("sync_always") is True, int(found.get("sync_interval", 0))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, *MALFORMED) as error:
         hint = "http: 8222 in the server's configuration"
         return Check("store", "warning", f"{url}: the monitoring port tells nothing: {type(error).__name__}", hint)
     if is_always:
@@ -171,13 +162,11 @@ def _complaints(project: Project) -> Iterator[Check]:
     path = error_log.log(project)
     lines: list[str] = []
     with suppress(FileNotFoundError):
-        lines = clean(content_of(path).decode("utf-8", "replace")).splitlines()
-        if time.time() - path.stat().st_mtime > _RECENT:
-            lines = []
+        if time.time() - path.stat().st_mtime <= _RECENT:
+            lines = clean(content_of(path).decode("utf-8", "replace")).splitlines()
     if lines:
-        yield Check(
-            "errors", "warning", f"{len(lines)} in the last days; the newest: {lines[-1][:300]}", f"less {path}"
-        )
+        what = f"{len(lines)} in the last days; the newest: {lines[-1][:300]}"
+        yield Check("errors", "warning", what, f"less {path}")
     else:
         yield Check("errors", "ok", "no hook has complained of late")
 

@@ -19,32 +19,17 @@ def claude_folder() -> Path | None:
     return Path(found) if found.startswith("/") and "\0" not in found else None
 
 
-def claude_process() -> int:
-    """The process of the Claude Code that calls, 0 where it does not say."""
-    return _number("CLAUDE_PID")
-
-
-def claude_window() -> int:
-    """The size of its window in tokens where a person has set it, else 0."""
-    return _number("CLAUDE_CODE_AUTO_COMPACT_WINDOW")
-
-
 def claude_compacts_at() -> int:
     """The percent of its window at which a person has it compact, where that is sooner than it does by itself, else
     100.
     """
-    found = _number("CLAUDE_AUTOCOMPACT_PCT_OVERRIDE")
+    found = number("CLAUDE_AUTOCOMPACT_PCT_OVERRIDE")
     return found if 0 < found < 100 else 100
 
 
 def claude_is_headless() -> bool:
     """Whether it ends with this turn: print mode, or the SDK."""
     return os.environ.get("CLAUDE_CODE_ENTRYPOINT", "").startswith("sdk")
-
-
-def opencode_process() -> int:
-    """The process of the opencode that calls, 0 where it does not say."""
-    return _number("OPENCODE_PID")
 
 
 def blackbox5_root() -> Path | None:
@@ -109,6 +94,7 @@ def _path(variable: str) -> Path | None:
     return Path(found).expanduser() if found and "\0" not in found else None
 
 
-def _number(variable: str) -> int:
+def number(variable: str) -> int:
+    """The number that a variable holds, 0 for none."""
     text = os.environ.get(variable, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 12 else 0

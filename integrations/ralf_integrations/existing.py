@@ -16,7 +16,6 @@ from ralf.errors import RalfError
 from ralf.project import Project
 from ralf.redact.redactor import Redactor
 from ralf.route import offsets
-from ralf.transcripts.events import Position
 from ralf.transcripts.reader import open_transcript, requests
 from ralf_integrations.client import CLIENTS
 from ralf_integrations.hooks import prompt_intent
@@ -27,21 +26,15 @@ BEGUN = "begun"
 
 @dataclass(frozen=True, slots=True)
 class Existing:
-    """A session of which something is not taken.
+    """A session of which something is not taken."""
 
-    path     its transcript; `size` its bytes, `left` those of them that are in no route yet
-    route    where it would go; `rule` why
-    after    the place in it up to which its route has it
-    """
-
-    path: Path
+    path: Path  # its transcript
     client: str
     session: str
-    size: int
-    left: int
-    route: str
-    rule: str
-    after: Position
+    size: int  # bytes of the transcript
+    left: int  # those of them that are in no route yet
+    route: str  # where it would go
+    rule: str  # why
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +62,7 @@ def found(project: Project, client: str | None = None) -> tuple[Existing, ...]:
     patterns = config.redact_patterns_of(project)
     key = secrets.token_bytes(32)  # one that is forgotten: a look makes none
     redactor = Redactor(key, redact.compiled(project.config_file, patterns))
-    taken, given = begun(project), set[str]()
+    taken, given = _begun(project), set[str]()
 
     def look(path: Path, client: str) -> Existing | None:
         source = open_transcript(path)
@@ -78,8 +71,7 @@ def found(project: Project, client: str | None = None) -> tuple[Existing, ...]:
         if byte >= size:
             return None
         if route:
-            after = offsets.ingest_offset(project, route, source.session).position
-            return Existing(path, client, source.session, size, size - byte, route, BEGUN, after)
+            return Existing(path, client, source.session, size, size - byte, route, BEGUN)
         asked = tuple(requests(source))
         if not asked:
             return None
@@ -89,7 +81,7 @@ def found(project: Project, client: str | None = None) -> tuple[Existing, ...]:
         if choice.rule == routing.FIRST_REQUEST:
             given.add(choice.route)
         route = routing.known(project, choice.route) or choice.route
-        return Existing(path, client, source.session, size, size, route, choice.rule, Position())
+        return Existing(path, client, source.session, size, size, route, choice.rule)
 
     sessions = []
     for _, path, of in sorted(kept):
@@ -107,7 +99,6 @@ def take(
     progress  told which session it is, how many bytes of its transcript are done, and how many there are
     """
     for session in those:
-        told = None if progress is None else partial(progress, session)
         try:
             report = checkpoint(
                 session.route,
@@ -116,7 +107,7 @@ def take(
                 summarizer=Extractive(),
                 reason="manual",
                 run="",  # whichever it was in, it is not ours
-                progress=told,
+                progress=None if progress is None else partial(progress, session),
             )
             if report.checkpoints and session.rule not in (routing.CHOSEN, BEGUN):
                 routing.use(project, session.route, session=session.session)
@@ -126,7 +117,7 @@ def take(
             yield Taken(session, report)
 
 
-def begun(project: Project) -> dict[str, tuple[str, int]]:
+def _begun(project: Project) -> dict[str, tuple[str, int]]:
     """By session, the route that has most of it, and how many bytes of its transcript that has."""
     most: dict[str, tuple[str, int]] = {}
     for route in routing.names_of(project):

@@ -1,6 +1,6 @@
 """An orchestrator's own state (who works on what, what waits, what it decided, how its channels are), kept in a route.
 
-It has no transcript that we know, so what it tells is a record of the kind `checkpoint` without a source: the fold, the
+It has no transcript that we know, so what it says is a record of the kind `checkpoint` without a source: the fold, the
 brief, search, log, diff, revert and verify take it as it is. Assignments become to-dos in progress, what waits to-dos
 that are pending and next steps, so that the next orchestrator's brief leads with them; channels become findings.
 """
@@ -33,73 +33,54 @@ from ralf_integrations.hooks import session_registry
 NAME = "orchestrator"
 
 MOST_BYTES = 4 << 20
-"""Of what is told at once."""
+"""Of what is given at once."""
 
 _CHANNEL = "channel "
 _LONGEST = 400  # characters of one entry, as of a to-do
 _MOST = 200  # entries of each kind
 _SECTION = 20  # of them that the section names
-_MOST_FULL = 100  # times its size that a window is told to hold
-_KINDS = {
-    "assignments": dict,
-    "queue": list,
-    "decisions": list,
-    "channels": dict,
-    "goal": str,
-    "tokens": int,
-    "window": int,
-}
+_MOST_FULL = 100  # times its size that a window is said to hold
+_KINDS: dict[str, type] = dict.fromkeys(("assignments", "channels"), dict) | dict.fromkeys(("queue", "decisions"), list)
+_KINDS |= {"goal": str, "tokens": int, "window": int}
 _SHAPE = '{"assignments": {"NAME": "TASK"}, "queue": ["TASK"], "decisions": ["TEXT"], "channels": {"NAME": "HEALTH"}}'
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What an orchestrator knows.
+    """What an orchestrator knows."""
 
-    assignments  who (a session, an agent) works on what
-    queue        what waits, the next first
-    channels     how each of its channels is, in a few words
-    goal         what all of it is for, "" where it does not say
-    """
-
-    assignments: Mapping[str, str] = field(default_factory=dict)
-    queue: tuple[str, ...] = ()
-    channels: Mapping[str, str] = field(default_factory=dict)
-    goal: str = ""
+    assignments: Mapping[str, str] = field(default_factory=dict)  # who (a session, an agent) works on what
+    queue: tuple[str, ...] = ()  # what waits, the next first
+    channels: Mapping[str, str] = field(default_factory=dict)  # how each of its channels is, in a few words
+    goal: str = ""  # what all of it is for
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a hand-over of an orchestrator came to.
+    """What a hand-over of an orchestrator came to."""
 
-    recorded                 whether it told anything new: then it is durable
-    checkpoint_id            of the newest record that holds its state, "" for none yet
-    tokens, window, percent  in its own window, its size, and how full that is; None where nobody can tell
-    ends                     whether the window is so full that it should end, and a fresh orchestrator go on
-    """
-
-    recorded: bool
-    checkpoint_id: str
-    tokens: int | None = None
+    recorded: bool  # whether it said anything new: then it is durable
+    checkpoint_id: str  # of the newest record that holds its state, "" for none yet
+    tokens: int | None = None  # in its own window; None where nobody can tell
     window: int | None = None
     percent: float | None = None
-    ends: bool = False
+    ends: bool = False  # whether the window is so full that it should end, and a fresh orchestrator go on
 
 
-def hand_over(route: str, told: bytes, *, root: str | os.PathLike[str] | None = None) -> Held:
+def hand_over(route: str, given: bytes, *, root: str | os.PathLike[str] | None = None) -> Held:
     """Hold what an orchestrator says in a route, over what that knows of it already; nothing new writes nothing.
 
-    told  JSON with any of `assignments`, `queue`, `channels` and `goal`, each in place of what was told before, and
-          `decisions`, added to those that are known: texts, or {"decision", "rationale"}. `tokens` and `window` say how
-          full its own context window is; without them its session's log tells, where that is known
+    given  JSON with any of `assignments`, `queue`, `channels` and `goal`, each in place of what was said before, and
+           `decisions`, added to those that are known: texts, or {"decision", "rationale"}. `tokens` and `window` say
+           how full its own context window is; without them its session's log tells, where that is known
 
     UsageError for a refused name and for what has not this shape; Busy, OSError, Damaged.
     """
-    tree = _tree(told)
+    tree = _tree(given)
     project = projects.find(root)
     route = routing.check_new(project, route)
     redacted: dict[str, Any] = redactor_for(project).tree(tree)
-    used, window = _given(tree) or _own_usage(project)
+    used, window = _given_usage(tree) or _own_usage(project)
     decisions = [_decision(one) for one in redacted.get("decisions", [])[:_MOST]]
     with open_route(project, route) as writer:
         before = of_route(writer.context)
@@ -119,7 +100,7 @@ def hand_over(route: str, told: bytes, *, root: str | os.PathLike[str] | None = 
 
 
 def of_route(context: RouteContext) -> State:
-    """What a route says of it; an empty one where no orchestrator has told anything."""
+    """What a route says of it; an empty one where no orchestrator has said anything."""
     if not _newest(context):
         return State()
     work = context.active_work
@@ -139,32 +120,32 @@ def _newest(context: RouteContext) -> str:
     return next(made, "")
 
 
-def _updated(before: State, told: Mapping[str, Any]) -> State:
+def _updated(before: State, given: Mapping[str, Any]) -> State:
     values: dict[str, Any] = {}
-    for key in told.keys() & {"assignments", "channels"}:
-        values[key] = {_text(key, name): _text(key, text) for name, text in list(told[key].items())[:_MOST]}
-    if "queue" in told:
-        values["queue"] = tuple(_text("queue", one) for one in told["queue"][:_MOST])
-    if "goal" in told:
-        values["goal"] = _text("goal", told["goal"])
+    for key in given.keys() & {"assignments", "channels"}:
+        values[key] = {_text(key, name): _text(key, text) for name, text in list(given[key].items())[:_MOST]}
+    if "queue" in given:
+        values["queue"] = tuple(_text("queue", one) for one in given["queue"][:_MOST])
+    if "goal" in given:
+        values["goal"] = _text("goal", given["goal"])
     return replace(before, **values)
 
 
 def _payload(state: State, decisions: list[Decision]) -> dict[str, Any]:
-    todos = [Todo(content=f"{who}: {what}", status="in_progress") for who, what in state.assignments.items()]
-    todos += [Todo(content=what, status="pending") for what in state.queue]
+    assigned = [f"{who}: {what}" for who, what in state.assignments.items()]
+    channels = [f"{name}: {how}" for name, how in state.channels.items()]
+    todos = [Todo(content=one, status="in_progress") for one in assigned]
+    todos += [Todo(content=one, status="pending") for one in state.queue]
     work = ActiveWork(
         current_phase=NAME,
         work_status="in_progress" if todos else "idle",
         todos=tuple(todos[:_MOST]),
         next_steps=state.queue,
-        findings=tuple(f"{_CHANNEL}{name}: {how}" for name, how in state.channels.items()),
+        findings=tuple(_CHANNEL + one for one in channels),
     )
-    lines = [f"- **Assigned:** {who}: {what}" for who, what in list(state.assignments.items())[:_SECTION]]
-    lines += [f"- **Waits:** {what}" for what in state.queue[:_SECTION]]
-    lines += [f"- **Channel:** {name}: {how}" for name, how in list(state.channels.items())[:_SECTION]]
-    text = "\n".join(lines)
-    counts = f"{len(state.assignments)} assigned, {len(state.queue)} waiting"
+    kinds = (("Assigned", assigned), ("Waits", state.queue), ("Channel", channels))
+    text = "\n".join(f"- **{kind}:** {one}" for kind, all_ in kinds for one in all_[:_SECTION])
+    counts = f"{len(assigned)} assigned, {len(state.queue)} waiting"
     return {
         "summarizer": NAME,
         "title": f"Orchestrator: {counts}",
@@ -179,10 +160,7 @@ def _payload(state: State, decisions: list[Decision]) -> dict[str, Any]:
     }
 
 
-# ---- how full its own window is ----
-
-
-def _given(tree: Mapping[str, Any]) -> tuple[int, int] | None:
+def _given_usage(tree: Mapping[str, Any]) -> tuple[int, int] | None:
     used, window = tree.get("tokens"), tree.get("window")
     if used is None and window is None:
         return None
@@ -203,13 +181,10 @@ def _own_usage(project: Project) -> tuple[int | None, int | None]:
     return None, None
 
 
-# ---- what it tells, checked ----
-
-
-def _tree(told: bytes) -> Mapping[str, Any]:
+def _tree(given: bytes) -> Mapping[str, Any]:
     tree = None
     with suppress(ValueError):
-        tree = load(told.decode()) if len(told) <= MOST_BYTES else None
+        tree = load(given.decode()) if len(given) <= MOST_BYTES else None
     if not isinstance(tree, dict):
         raise UsageError("standard input", "is not a JSON object, or larger than 4 MiB", _SHAPE)
     tree = {key: value for key, value in tree.items() if value is not None}

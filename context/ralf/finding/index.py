@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import TypeVar
@@ -24,13 +25,10 @@ from ralf.route.shared import Others
 from ralf.storage import journal
 from ralf.text.patterns import regex
 
-SAID, PRINTED, DECIDED = "ralfsaid", "ralfprinted", "ralfdecided"
-"""Words that mark a piece, beside that of its route: somebody said or recorded it, it is evidence alone, a decision."""
-
 EVERY = 0
 """In the place of a route's number: all of them."""
 
-_VERSION = 4  # of the tables; the file has it as its `application_id`
+_VERSION = 5  # of the tables; the file has it as its `application_id`
 
 _SCHEMA = """
 drop table if exists searched;
@@ -43,7 +41,7 @@ create table unit(
     session text, first integer, last integer
 );
 create index unit_route on unit(route);
-create index unit_decision on unit(label) where kind = 'decision';
+create index unit_decision on unit(label, route) where kind = 'decision';
 create index unit_session on unit(session, first) where kind in ('turn', 'text');
 create virtual table piece using fts5(text, parts, mark, tokenize='porter unicode61');
 create table vector(command text, text text, numbers blob, primary key(command, text)) without rowid;
@@ -53,14 +51,14 @@ _WAIT = 2_000  # milliseconds for another process that writes the tables
 
 _BITS = 18  # of a piece's number below that of its unit
 
-_PIECES = (
-    "select piece.rowid, kind, label, piece.text, status, successor, at, session, first, last, id, route"
-    " from piece join unit on id = piece.rowid >> 18 and piece.rowid between id << 18 and (id << 18) + 262143 where "
+_BY_PIECE = "piece join unit on id = piece.rowid >> 18 and piece.rowid between id << 18 and (id << 18) + 262143"
+_BY_UNIT = (
+    "unit cross join piece on piece.rowid between id << 18 and (id << 18) + 262143"  # else SQLite reads all pieces
 )
 
-_BEST = (
-    "select rowid, -bm25(piece, 1.0, 1.0, 0.0) from piece where piece match ?"
-    " order by bm25(piece, 1.0, 1.0, 0.0) limit ?"
+_BEST = (  # one query for all: before the first row, BM25 counts each word in the whole table
+    "select piece.rowid, bm25(piece, 1.0, 1.0, 0.0) as cost, kind from piece cross join unit"
+    " on unit.id = piece.rowid >> 18 where piece match ? order by cost"
 )
 
 _FEW = (
@@ -141,10 +139,20 @@ class SearchTables:
                 found[number].add(name)
         return found
 
-    def best(self, match: str, mark: str, route: int, most: int) -> dict[int, float]:
-        """The pieces with a mark that match an FTS5 expression best, each with its BM25."""
-        within = f" AND mark: {_mark(route)}" if route != EVERY else ""
-        return dict(self._db.execute(_BEST, (f"({match}) AND mark: {mark}{within}", most)))
+    def best(self, match: str, route: int, said: int, printed: int) -> dict[int, float]:
+        """The pieces that match an FTS5 expression best, each with its BM25: so many of those that somebody said or
+        recorded, of decisions alone, and of evidence.
+        """
+        within = f"({match}) AND mark: {_mark(route)}" if route != EVERY else match
+        found, left = dict[int, float](), Counter(said=said, decision=said, evidence=printed)
+        for number, cost, kind in self._db.execute(_BEST, (within,)):
+            groups = {"evidence": ["evidence"], "decision": ["said", "decision"]}.get(kind, ["said"])
+            if any(left[group] > 0 for group in groups):
+                found[number] = -cost
+            left.subtract(groups)
+            if max(left.values()) <= 0:
+                break
+        return found
 
     def pieces(self, numbers: Iterable[int]) -> dict[int, Unit]:
         """Pieces by their numbers, each as the unit that it belongs to with its own text."""
@@ -160,8 +168,8 @@ class SearchTables:
             "session = ? and first <= ? and max(first, last) >= ? and kind in ('turn', 'text')"
             " and route = ? order by piece.rowid"
         )
-        found = self._pieces(where, unit.session, unit.last, unit.first, unit.route) if unit.session else ()
-        return [one for _, one in found]
+        values = (unit.session, unit.last, unit.first, unit.route)
+        return [one for _, one in self._pieces(where, *values, joined=_BY_UNIT) if unit.session]
 
     def following(self, unit: Unit, most: int) -> list[Unit]:
         """What comes after a unit: the same session's next pieces of its kind."""
@@ -172,7 +180,7 @@ class SearchTables:
     def decision(self, label: str, unit: Unit) -> tuple[int, Unit] | None:
         """The beginning of the decision with a label in the route of a unit, with the number of that piece."""
         where = "kind = 'decision' and label = ? and route = ? order by piece.rowid limit 1"
-        return next(self._pieces(where, label, unit.route), None)
+        return next(self._pieces(where, label, unit.route, joined=_BY_UNIT), None)
 
     def said(self, route: int, most: int) -> dict[int, str]:
         """What was said and stands, with its text: decisions first, then the newest."""
@@ -183,8 +191,10 @@ class SearchTables:
         found = self._pieces(where, route, units.REVERTED, units.TAKEN_BACK, most)
         return {number: unit.text for number, unit in found}
 
-    def _pieces(self, where: str, *values: object) -> Iterator[tuple[int, Unit]]:
-        return ((row[0], Unit(*row[1:])) for row in self._db.execute(_PIECES + where, values))
+    def _pieces(self, where: str, *values: object, joined: str = _BY_PIECE) -> Iterator[tuple[int, Unit]]:
+        columns = "piece.rowid, kind, label, piece.text, status, successor, at, session, first, last, id, route"
+        found = self._db.execute(f"select {columns} from {joined} where {where}", values)  # noqa: S608  # our own texts
+        return ((row[0], Unit(*row[1:])) for row in found)
 
     # ---- keeping up ----
 
@@ -241,9 +251,8 @@ class SearchTables:
     def _put(self, route: int, key: str, unit: Unit) -> None:
         values = (route, key, unit.kind, unit.label, *unit[3:-2])
         id_ = self._db.execute("insert into unit values (null, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values).lastrowid or 0
-        mark = {"decision": f"{SAID} {DECIDED}", "evidence": PRINTED}.get(unit.kind, SAID)
         texts = enumerate(units.chunks(unit.text), id_ << _BITS)
-        rows = ((number, text, parts(text), f"{mark} {_mark(route)}") for number, text in texts)
+        rows = ((number, text, parts(text), _mark(route)) for number, text in texts)
         self._db.executemany("insert into piece(rowid, text, parts, mark) values (?, ?, ?, ?)", rows)
 
     def _drop(self, route: int, kept: Sequence[str]) -> None:

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from ralf.finding.index import DECIDED, PRINTED, SAID, WIDE, SearchTables
+from ralf.finding.index import WIDE, SearchTables
 from ralf.finding.units import Unit
 from ralf.text.matcher import pairs, words
 
-_CANDIDATES = {SAID: 80, DECIDED: 80, PRINTED: 40}
+_SAID, _PRINTED = 80, 40  # candidates: of what was said, and of decisions, and of evidence
 
 _WEIGHTS = {"decision": 1.2, "evidence": 0.6, "checkpoint": 0.5, "handover": 0.8}
 
@@ -65,10 +65,9 @@ def _terms(query: str) -> dict[str, tuple[str, float]]:
 
 def _scored(tables: SearchTables, query: str, route: int) -> Iterator[Found]:
     """The pieces that hold a question best, each with its score."""
-    terms, best = _terms(query), dict[int, float]()
+    terms = _terms(query)
     match = " OR ".join(expression for expression, _ in terms.values())
-    for mark, most in _CANDIDATES.items() if terms else ():
-        best |= tables.best(match, mark, route, most)
+    best = tables.best(match, route, _SAID, _PRINTED) if terms else {}
     telling = {text: expression for text, (expression, weight) in terms.items() if weight == 1.0}
     held = tables.held(best, telling)
     for number, unit in tables.pieces(best).items():

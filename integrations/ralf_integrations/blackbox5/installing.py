@@ -17,7 +17,7 @@ from ralf.errors import UsageError
 from ralf.project import Project
 from ralf.storage.files import content_of
 from ralf.text.cleaning import BEGIN, END
-from ralf_integrations import environment, texts
+from ralf_integrations import client, environment
 from ralf_integrations.blackbox5.checkpointing import ENGINE, MEMORY
 from ralf_integrations.clients import installation, interpreter
 from ralf_integrations.clients.installation import Part
@@ -131,7 +131,7 @@ def script_text(project: Project) -> str:
 
 def section_text(script: Path) -> str:
     """The section, between its marks."""
-    words = texts.text("loop.md").replace("$RALF", shlex.quote(str(script)))
+    words = client.packaged_text("loop.md").replace("$RALF", shlex.quote(str(script)))
     return f"{BEGIN.format('')}\n{words}{END}\n"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ralf.text.patterns import regex
-from ralf_integrations import texts
+from ralf_integrations.client import packaged_text
 from ralf_integrations.clients.jsontext import Insertion
 
 NAME = "agents-md"
@@ -17,7 +17,7 @@ _SECTION = regex(rf"\n?{re.escape(BEGIN)}.*?{re.escape(END)}\n?", re.S)
 
 def section() -> str:
     """The section, between its marks."""
-    return f"{BEGIN}\n## Context that must not be lost\n\n{texts.text('guidance.md')}{END}\n"
+    return f"{BEGIN}\n## Context that must not be lost\n\n{packaged_text('guidance.md')}{END}\n"
 
 
 def insertions(text: str) -> list[Insertion]:

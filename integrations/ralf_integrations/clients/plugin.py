@@ -10,8 +10,7 @@ from ralf import __version__
 from ralf.errors import Busy, UsageError
 from ralf.storage import durable, files as safe_files
 from ralf.storage.files import content_of
-from ralf_integrations import texts
-from ralf_integrations.client import CLAUDE_CODE
+from ralf_integrations.client import CLAUDE_CODE, packaged_text
 
 NAME = "ralf"
 COMMANDS = ("checkpoint", "handover", "show", "route")
@@ -44,9 +43,9 @@ def files() -> dict[str, str]:
         ".claude-plugin/marketplace.json": _json(market),
         "hooks/hooks.json": _json(hooks),
         ".mcp.json": _json(server),
-        "skills/ralf/SKILL.md": texts.text("skill.md") + texts.text("guidance.md"),
-        **{f"commands/{name}.md": texts.text(f"commands/{name}.md") for name in COMMANDS},
-        "README.md": texts.text("README.md"),
+        "skills/ralf/SKILL.md": packaged_text("skill.md") + packaged_text("guidance.md"),
+        **{f"commands/{name}.md": packaged_text(f"commands/{name}.md") for name in COMMANDS},
+        "README.md": packaged_text("README.md"),
     }
 
 

@@ -12,13 +12,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from ralf import config, project as projects, routing
 from ralf.allocation.gauge import minutes_until
 from ralf.allocation.shares import LEAST_WINDOW, allocate, threshold_of
-from ralf.compaction.records import Status, session_status
-from ralf.config import Config
+from ralf.compaction.records import session_status
 from ralf.errors import RalfError
 from ralf.model import RouteContext
 from ralf.project import Project
@@ -29,16 +27,20 @@ from ralf.transcripts.reader import newest_logs, open_transcript
 from ralf_integrations import inbox
 from ralf_integrations.client import CLAUDE_CODE, CLIENTS
 from ralf_integrations.health import limits, rules, tail
-from ralf_integrations.health.rules import Session
+from ralf_integrations.health.rules import GONE, Session
 from ralf_integrations.health.tail import Tail, seconds
 from ralf_integrations.hooks import handover, session_registry, usage
 from ralf_integrations.hooks.session_registry import KnownSession
 
 RECENT = 24 * 3_600
-"""Seconds within which a session has to have stirred to be told of, unless its client is known to run."""
+"""Seconds within which a session has to have stirred to be listed, unless its client is known to run."""
 
 MOST = 200
-"""Sessions that are told of, those that stirred last."""
+"""Sessions that are listed, those that stirred last."""
+
+_BORDERS = ("task-completed", "compaction")  # reasons of checkpoints at which a task ends
+_PATIENCE = 2.0  # seconds that a look waits for a hook of the session
+_EVER = -1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,48 +66,59 @@ def look(
     now         seconds since 1970; None: the clock
     read_tail   `tail.read`, or what remembers it, for who looks again and again
 
-    Reads a bounded part of each log. One that cannot be read is told of with what is wrong. Raises UsageError (a
-    refused name, a bad configuration), Damaged (a configuration that cannot be read).
+    Reads a bounded part of each log; one that cannot be read is a `problem`. Raises UsageError (a refused name, a bad
+    configuration), Damaged (a configuration that cannot be read).
     """
     project = projects.find(root)
     clock = time.time() if now is None else now
-    looking = _Looking(project, config.of(project), clock, read_tail)
     wanted = routing.known(project, route) or route if route is not None else None
+    looking = _Looking(project, clock, read_tail)
     found = [one for one in looking.sessions(everything=everything) if wanted in (None, one.route)]
     found.sort(key=lambda one: one.session)
     found.sort(key=lambda one: one.last, reverse=True)
-    found.sort(key=lambda one: (not one.warnings, one.state in ("ended", "killed")))
+    found.sort(key=lambda one: (not one.warnings, one.state in GONE))
     return Health(_time(clock), tuple(found))
 
 
 def known_ids(root: str | os.PathLike[str] | None = None) -> set[str]:
-    """The ids of all sessions that `look` could tell of, however many. Raises as it does."""
-    project = projects.find(root)
+    """The ids of all sessions that `look` could list, however many. Raises as it does."""
     found = set()
-    for one, path, _ in _Looking(project, config.of(project), time.time()).found(everything=True):
+    for one, path, _ in _kept(projects.find(root), _EVER):
         with suppress(RalfError, OSError):
             found.add(one.session or (open_transcript(path).session if path is not None else ""))
     return found - {""}
 
 
+def _kept(project: Project, since: float) -> list[tuple[KnownSession, Path | None, float]]:
+    """What is known of each session that has stirred since then, or runs, its log, and when it last stirred; the last
+    first.
+    """
+    found: list[tuple[KnownSession, Path | None, float]] = []
+    logs = set()
+    for one in session_registry.all_sessions(project):
+        path = Path(one.transcript) if one.transcript else None
+        stirred = max(one.seen, _written(path))
+        if path is not None:
+            logs.add(os.path.realpath(path))
+        if stirred > since or session_registry.is_live(one):
+            found.append((one, path, stirred))
+    others = [path for path in newest_logs(project) if os.path.realpath(path) not in logs and _written(path) > since]
+    found += [(KnownSession(""), path, _written(path)) for path in others]
+    return sorted(found, key=lambda entry: entry[2], reverse=True)
+
+
 class _Looking:
     """What sessions have in common is read once."""
 
-    def __init__(
-        self,
-        project: Project,
-        settings: Config,
-        now: float,
-        read_tail: Callable[[Path, Position], Tail] = tail.read,
-    ) -> None:
+    def __init__(self, project: Project, now: float, read_tail: Callable[[Path, Position], Tail]) -> None:
         self._project = project
-        self._settings = settings
+        self._settings = config.of(project)
         self._now = now
         self._read_tail = read_tail
         self._routes: dict[str, RouteContext | None] = {}
 
     def sessions(self, *, everything: bool) -> Iterator[Session]:
-        found = self.found(everything=everything)[:MOST]
+        found = _kept(self._project, _EVER if everything else self._now - RECENT)[:MOST]
         known = {one.session for one, _, _ in found}
         for one, path, stirred in found:
             session = self._session(one, path, stirred)
@@ -113,78 +126,67 @@ class _Looking:
                 continue  # another log of it: Gemini CLI begins one when it resumes, and goes on with the old one
             yield replace(session, warnings=tuple(rules.broken(session, self._settings)))
 
-    def found(self, *, everything: bool) -> list[tuple[KnownSession, Path | None, float]]:
-        """What is known of each session, its log, and when it last stirred; the last first."""
-        found: list[tuple[KnownSession, Path | None, float]] = []
-        logs = set()
-        for one in session_registry.all_sessions(self._project):
-            path = Path(one.transcript) if one.transcript else None
-            stirred = max(one.seen, _written(path))
-            if path is not None:
-                logs.add(os.path.realpath(path))
-            if everything or self._now - stirred < RECENT or session_registry.is_live(one):
-                found.append((one, path, stirred))
-        for path in newest_logs(self._project):
-            stirred = _written(path)
-            if os.path.realpath(path) not in logs and (everything or self._now - stirred < RECENT):
-                found.append((KnownSession(""), path, stirred))
-        return sorted(found, key=lambda entry: entry[2], reverse=True)
-
     def _session(self, one: KnownSession, path: Path | None, stirred: float) -> Session:
         problem, end, session, route = "", Tail(), one.session, one.route
         try:
-            name = open_transcript(path).session if path is not None and path.exists() else session
+            log = path if path is not None and path.exists() else None
+            name = open_transcript(log).session if log is not None else session
             session = session or name
             route = self._route(one, name)
-            if path is not None and path.exists():
-                end = self._read_tail(path, offsets.ingest_offset(self._project, route, name).position)
+            if log is not None:
+                end = self._read_tail(log, offsets.ingest_offset(self._project, route, name).position)
         except (RalfError, OSError) as error:
             problem = str(error)
         session = session or (path.stem if path is not None else "")
-        window = self._window(one, end)
-        last = end.last or stirred
-        context = self._context(route)
-        saved = _saved(context, session)
-        made = Session(
+        window = end.capacity or one.window or self._settings.window
+        window = usage.LARGE_WINDOW if end.filled is not None and end.filled > window else window
+        context, last = self._context(route), end.last or stirred
+        history = context.checkpoint_history[::-1] if context is not None else ()
+        saved = next((entry.timestamp for entry in history if entry.session == session), "")
+        silent = self._ago(last) or 0.0
+        state, stuck = self._state(one, end, silent, context)
+        limit = limits.of_words(end.stopped, end.failed) if state not in GONE else None
+        if limit is not None and 0 < limit.until < self._now:
+            limit = None
+        growing = end if state not in GONE else replace(end, growth=None, speech=None, filled=None)
+        compactions, minutes_since_compaction = self._compactions(end, session)
+        return Session(
             session=session,
             client=one.client,
             route=route,
             transcript=str(path) if path is not None else "",
-            state="waiting",
+            state=state if limit is None else "parked",
             tokens=end.filled,
             window=window,
             percent=None if end.filled is None else round(100 * end.filled / window, 1),
-            growth=None if end.growth is None else round(end.growth, 1),
+            growth=None if growing.growth is None else round(growing.growth, 1),
             unsaved=end.unsaved,
-            minutes_to_checkpoint=self._to_checkpoint(end, window),
+            minutes_to_checkpoint=self._to_checkpoint(growing, window) if state not in GONE else None,
             minutes_to_compaction=_minutes(
-                end.filled, window - CLIENTS.get(one.client, CLAUDE_CODE).reserve, end.growth
+                growing.filled, window - CLIENTS.get(one.client, CLAUDE_CODE).reserve, growing.growth
             ),
             last_checkpoint=saved,
-            minutes_since_checkpoint=_ago(self._now, seconds(saved)),
-            minutes_silent=_ago(self._now, last) or 0.0,
+            minutes_since_checkpoint=self._ago(seconds(saved)),
+            minutes_silent=silent,
             last=_time(last) if last else "",
             seen_by_hooks=bool(one.seen),
             told=one.told,
             compaction=end.compaction,
             notices=self._notices(session),
+            stuck=stuck,
+            parked=limit.said if limit is not None else "",
+            parked_until=limit.until if limit is not None else 0.0,
             problem=problem,
-            minutes_to_threshold=minutes_until(threshold_of(window), end.filled or 0, end.growth),
+            compactions=compactions,
+            minutes_since_compaction=minutes_since_compaction,
+            minutes_to_threshold=minutes_until(threshold_of(window), growing.filled or 0, growing.growth),
             active_task_tokens=_active_task(end, context, session),
             memory_size=self._memory_size,
             allocation=allocate(max(window, LEAST_WINDOW)),
-            **self._compactions(end, session),
         )
-        state, stuck = self._state(one, end, made, context)
-        if state in ("ended", "killed"):  # nothing grows any more
-            made = replace(made, growth=None, minutes_to_checkpoint=None, minutes_to_compaction=None)
-            made = replace(made, minutes_to_threshold=None)
-        elif (limit := limits.of_words(end.stopped, end.failed)) is not None and not 0 < limit.until < self._now:
-            state, made = "parked", replace(made, parked=limit.said, parked_until=limit.until)
-        return replace(made, state=state, stuck=stuck)
 
     def _route(self, one: KnownSession, session: str) -> str:
-        """The route of a session, as `ralf status` tells it; the one that a hook saw, unless another was chosen.
+        """The route of a session, as `ralf status` shows it; the one that a hook saw, unless another was chosen.
 
         session  as its log calls it
         """
@@ -194,7 +196,7 @@ class _Looking:
         choice = offsets.route_of(self._project, session, choice)
         return routing.known(self._project, choice.route) or choice.route
 
-    def _state(self, one: KnownSession, end: Tail, session: Session, context: RouteContext | None) -> tuple[str, str]:
+    def _state(self, one: KnownSession, end: Tail, silent: float, context: RouteContext | None) -> tuple[str, str]:
         """What a session is at, and why it is stuck."""
         if one.ended:
             return "ended", ""
@@ -210,11 +212,7 @@ class _Looking:
                 return "stuck", f"nothing has changed in {idle} attempts; last outcome {work.outcome or 'unknown'}"
         if not end.open or end.asks:
             return "waiting", ""
-        return ("silent" if session.minutes_silent >= self._settings.health_silent else "working"), ""
-
-    def _window(self, one: KnownSession, end: Tail) -> int:
-        window = end.capacity or one.window or self._settings.window
-        return usage.LARGE_WINDOW if end.filled is not None and end.filled > window else window
+        return ("silent" if silent >= self._settings.health_silent else "working"), ""
 
     def _to_checkpoint(self, end: Tail, window: int) -> float | None:
         """Minutes until the next checkpoint falls due, by text or by pressure; 0 where one is due."""
@@ -239,24 +237,23 @@ class _Looking:
                 found += path.stat().st_size
         return found
 
-    def _compactions(self, end: Tail, session: str) -> dict[str, Any]:
+    def _compactions(self, end: Tail, session: str) -> tuple[int, float | None]:
         """How often the window was compacted, and minutes since: as hooks have recorded, or the log's end shows."""
-        known = Status()
+        count, last = end.compactions, end.compacted
         with suppress(RalfError, OSError):
-            known = session_status(self._project, session) if session else known
-        last = max(filter(None, (seconds(known.last_compacted), end.compacted)), default=None)
-        return {
-            "compactions": max(known.count, end.compactions),
-            "minutes_since_compaction": _ago(self._now, last),
-        }
+            if session:
+                known = session_status(self._project, session)
+                count = max(count, known.count)
+                last = max(filter(None, (last, seconds(known.last_compacted))), default=None)
+        return count, self._ago(last)
 
     def _notices(self, session: str) -> int:
         with suppress(RalfError, OSError):
             return len(inbox.waiting(self._project, session)) if session else 0
         return 0
 
-
-_BORDERS = ("task-completed", "compaction")
+    def _ago(self, then: float | None) -> float | None:
+        return None if then is None else round(max(0.0, self._now - then) / 60, 1)
 
 
 def _active_task(end: Tail, context: RouteContext | None, session: str) -> int:
@@ -273,22 +270,12 @@ def _active_task(end: Tail, context: RouteContext | None, session: str) -> int:
     return found if end.filled is None else min(found, end.filled)
 
 
-def _saved(context: RouteContext | None, session: str) -> str:
-    """When the last record was written that a checkpoint has of a session."""
-    history = context.checkpoint_history if context is not None else ()
-    return next((entry.timestamp for entry in reversed(history) if entry.session == session), "")
-
-
 def _minutes(now: int | None, then: int, growth: float | None) -> float | None:
     if now is None:
         return None
     if now >= then:
         return 0.0
     return round((then - now) / growth, 1) if growth else None
-
-
-def _ago(now: float, then: float | None) -> float | None:
-    return None if then is None else round(max(0.0, now - then) / 60, 1)
 
 
 def _written(path: Path | None) -> float:
@@ -302,11 +289,6 @@ def _time(when: float) -> str:
     return datetime.fromtimestamp(when, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-# ---- notices to sessions under pressure ----
-
-_PATIENCE = 2.0  # seconds that a look waits for a hook of the session
-
-
 def nudge(project: Project, health: Health) -> list[str]:
     """Ask the agent of each session whose window has filled up to the mark to hand over, by a notice, unless it was
     asked since that window was emptied, by its own hooks or by who looked before; the sessions that got one.
@@ -314,7 +296,7 @@ def nudge(project: Project, health: Health) -> list[str]:
     Raises Busy, OSError, Damaged, UsageError.
     """
     mark = config.of(project).health_pressure
-    alive = (one for one in health.sessions if one.session and one.state not in ("ended", "killed"))
+    alive = (one for one in health.sessions if one.session and one.state not in GONE)
     return [one.session for one in alive if one.percent is not None and _nudged(project, one, one.percent, mark)]
 
 

@@ -11,10 +11,12 @@ import shutil
 import subprocess
 import sys
 import uuid
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ralf.environment import of_a_model
 from ralf.errors import UsageError
 from ralf.storage import git_files
 from ralf.text.patterns import regex
@@ -28,32 +30,22 @@ PLAIN, CLAUDE, CODEX = "", "claude-code", "codex"
 """What is known of a command's client: nothing, or the names that `ralf_integrations.client` has."""
 
 _PREFIXES = {"plain": PLAIN, "claude": CLAUDE, "codex": CODEX}
-
 _ROLE = regex(r"(?P<role>[A-Za-z][A-Za-z0-9_.-]{0,62})=(?P<rest>.*)", 16)  # DOTALL
-
 _PREFIX = regex(r"(?P<name>plain|claude|codex):(?P<rest>.*)", 16)
-
 _HAS_SESSION = frozenset({"--session-id", "--resume", "-r", "--continue", "-c", "--no-session-persistence"})
-
 _LONGEST_ARGUMENT = 128 << 10  # bytes of one word of a command line
-
 _MOST_SECONDS = 600  # that git may take to make a worktree
-
 _ITS_OWN = ("local", "worktree")  # scopes of settings that lie in the repository
+_HELP = "ralf loop --help"
 
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """A command that works on tasks.
+    """A command that works on tasks."""
 
-    role    of the tasks that it gets; "" for those that no other gets
-    argv    as the person gave it
-    client  the preset: claude-code, codex, "" for none
-    """
-
-    role: str
-    argv: tuple[str, ...]
-    client: str = PLAIN
+    role: str  # of the tasks that it gets; "" for those that no other gets
+    argv: tuple[str, ...]  # as the person gave it
+    client: str = PLAIN  # the preset
 
     @property
     def label(self) -> str:
@@ -75,20 +67,17 @@ def parse(text: str) -> Agent:
     try:
         argv = tuple(shlex.split(rest))
     except ValueError as error:
-        raise UsageError("--agent", f"{text!a}: {error}", "ralf loop --help") from None
+        raise UsageError("--agent", f"{text!a}: {error}", _HELP) from None
     if not argv or not argv[0]:
-        raise UsageError("--agent", f"{text!a} names no command", "ralf loop --help")
-    if client is None:
-        client = _PREFIXES.get(Path(argv[0]).name, PLAIN)
-    return Agent(role, argv, client)
+        raise UsageError("--agent", f"{text!a} names no command", _HELP)
+    return Agent(role, argv, _PREFIXES.get(Path(argv[0]).name, PLAIN) if client is None else client)
 
 
 def parse_all(texts: Sequence[str]) -> list[Agent]:
     """Agents as they are typed. UsageError where two have the same role."""
     found = [parse(text) for text in texts]
-    roles = [agent.role for agent in found]
-    for role in roles:
-        if roles.count(role) > 1:
+    for role, count in Counter(agent.role for agent in found).items():
+        if count > 1:
             raise UsageError("--agent", f"two commands for {role or 'any role'}", "name a role: --agent ROLE=COMMAND")
     return found
 
@@ -106,7 +95,7 @@ def located(agents: Sequence[Agent], folder: Path) -> list[Agent]:
             program = os.path.normpath(folder / program)
         if shutil.which(program, path=path) is None:
             what = "no such program, or not executable" if os.sep in program else "not found on PATH"
-            raise UsageError(program, what, "ralf loop --help")
+            raise UsageError(program, what, _HELP)
         found.append(replace(agent, argv=(program, *rest)))
     return found
 
@@ -139,11 +128,8 @@ def shown(agent: Agent | None, role: str) -> str:
 def _claude_options(rest: Sequence[str], session: str) -> list[str]:
     given = _flags(rest)
     options = [] if given & {"-p", "--print"} else ["-p"]
-    if not given & _HAS_SESSION:
-        options += ["--session-id", session]
-    if "--output-format" not in given:
-        options += ["--output-format", "json"]
-    return options
+    options += [] if given & _HAS_SESSION else ["--session-id", session]
+    return options + ([] if "--output-format" in given else ["--output-format", "json"])
 
 
 def _flags(words: Sequence[str]) -> set[str]:
@@ -203,61 +189,51 @@ class NoWorktree(UsageError):
     """A worker has no worktree, and git makes none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Worktrees:
-    """A git worktree for each worker, below a folder that the person has named; one that is there is used as it is.
+def worktree(folder: Path, root: Path, name: str) -> Path:
+    """The git worktree of a worker, one that is there or a new one on a branch `ralf/NAME`. NoWorktree where git makes
+    none.
 
-    root  the project, whose newest commit they begin with, each on a branch `ralf/NAME`
+    folder  of all worktrees, which the person has named; root: the project, whose newest commit it begins with
     """
-
-    folder: Path
-    root: Path
-
-    def of(self, name: str) -> Path:
-        """The worktree of a worker, made if missing. NoWorktree where git makes none."""
-        path = Path(os.path.abspath(self.folder)) / name  # noqa: PTH100  # links are not followed
-        if path.is_dir():
-            top = os.fsdecode(self._git(path, "rev-parse", "--show-toplevel").stdout).strip()
-            if not top or Path(top).resolve() != path.resolve():
-                raise NoWorktree(path, "is no worktree of git", "name an empty folder: --worktrees DIR")
-            return path
-        self._git(self.root, "worktree", "remove", str(path))  # an agent may have removed its folder alone
-        branch = f"ralf/{name}"
-        known = self._git(self.root, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}")
-        how = ["-b", branch, str(path)] if known.returncode else [str(path), branch]
-        done = self._git(self.root, "worktree", "add", "--no-checkout", *how, **self._without_programs(self.root))
-        if not done.returncode:  # what its settings are depends on the worktree: a repository may include others there
-            done = self._git(path, "reset", "--hard", **self._without_programs(path))
-        if done.returncode:
-            lines = done.stderr.decode(errors="replace").strip().splitlines()
-            what = f"git makes no worktree: {lines[-1] if lines else done.returncode}"
-            raise NoWorktree(path, what, "leave --worktrees out")
+    path = Path(os.path.abspath(folder)) / name  # noqa: PTH100  # links are not followed
+    if path.is_dir():
+        top = os.fsdecode(_git(path, "rev-parse", "--show-toplevel").stdout).strip()
+        if not top or Path(top).resolve() != path.resolve():
+            raise NoWorktree(path, "is no worktree of git", "name an empty folder: --worktrees DIR")
         return path
+    _git(root, "worktree", "remove", str(path))  # an agent may have removed its folder alone
+    branch = f"ralf/{name}"
+    is_new = _git(root, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}").returncode
+    how = ["-b", branch, str(path)] if is_new else [str(path), branch]
+    done = _git(root, "worktree", "add", "--no-checkout", *how, **_without_programs(root))
+    if not done.returncode:  # what its settings are depends on the worktree: a repository may include others there
+        done = _git(path, "reset", "--hard", **_without_programs(path))
+    if done.returncode:
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        what = f"git makes no worktree: {lines[-1] if lines else done.returncode}"
+        raise NoWorktree(path, what, "leave --worktrees out")
+    return path
 
-    def _without_programs(self, path: Path) -> dict[str, str]:
-        """The variables that keep git from running hooks and filters of the repository itself in a worktree, which may
-        have come in an archive; the person's own, as of git-lfs, run.
-        """
-        listed = self._git(path, *"config --show-scope --null --name-only --get-regexp ^(filter|hook)[.]".split())
-        words = iter(os.fsdecode(listed.stdout).split("\0"))
-        names = {name.rpartition(".")[0] for scope, name in zip(words, words, strict=False) if scope in _ITS_OWN}
-        settings = {"core.hooksPath": os.devnull}
-        for name in names:
-            off = (
-                {"smudge": "", "process": "", "required": "false"}
-                if name.startswith("filter")
-                else {"enabled": "false"}
-            )
-            settings |= {f"{name}.{key}": value for key, value in off.items()}
-        found = {"GIT_CONFIG_COUNT": str(len(settings))}
-        for number, (key, value) in enumerate(settings.items()):
-            found |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
-        return found
 
-    @staticmethod
-    def _git(folder: Path, *words: str, **given: str) -> subprocess.CompletedProcess[bytes]:
-        variables = {name: value for name, value in environment.of_an_agent().items() if not name.startswith("GIT_")}
-        done = git_files.ask(folder, words, variables | given, seconds=_MOST_SECONDS)
-        if done is None:
-            raise NoWorktree("git", "is not installed", "leave --worktrees out")
-        return done
+def _without_programs(path: Path) -> dict[str, str]:
+    """The variables that keep git from running hooks and filters of the repository itself in a worktree, which may have
+    come in an archive; the person's own, as of git-lfs, run.
+    """
+    listed = _git(path, *"config --show-scope --null --name-only --get-regexp ^(filter|hook)[.]".split())
+    words = iter(os.fsdecode(listed.stdout).split("\0"))
+    names = {name.rpartition(".")[0] for scope, name in zip(words, words, strict=False) if scope in _ITS_OWN}
+    settings = {"core.hooksPath": os.devnull}
+    for name in names:
+        keys = {"smudge": "", "process": "", "required": "false"} if name[0] == "f" else {"enabled": "false"}
+        settings |= {f"{name}.{key}": value for key, value in keys.items()}
+    found = {"GIT_CONFIG_COUNT": str(len(settings))}
+    for number, (key, value) in enumerate(settings.items()):
+        found |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    return found
+
+
+def _git(folder: Path, *words: str, **given: str) -> subprocess.CompletedProcess[bytes]:
+    done = git_files.ask(folder, words, of_a_model() | given, seconds=_MOST_SECONDS)
+    if done is None:
+        raise NoWorktree("git", "is not installed", "leave --worktrees out")
+    return done

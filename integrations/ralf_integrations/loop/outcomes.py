@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ralf.environment import of_a_model
 from ralf.model import RouteContext
 from ralf.storage.git_files import ask
 from ralf.tasks import folders
@@ -23,35 +24,26 @@ from ralf.tasks.records import seconds_of
 from ralf.tasks.store import Tasks
 from ralf.text.cleaning import trimmed
 from ralf.text.sentences import promised
-from ralf_integrations import environment
 from ralf_integrations.health.limits import Limit
 from ralf_integrations.loop.options import Options, Result, Spent, Unfinished
 from ralf_integrations.loop.work import Work
 
-COMPLETE = frozenset({"COMPLETE", "COMPLETED", "DONE"})
-"""Promises by which an agent says that its task is done."""
-
-FAILED = frozenset({"FAILED", "BLOCKED", "FAIL"})
-"""Promises by which it says that it cannot be done."""
-
+_COMPLETE, _FAILED = ("COMPLETE", "COMPLETED", "DONE"), ("FAILED", "BLOCKED", "FAIL")  # promises of an agent
 _MOST = 2_000  # characters of a message that become a summary or a reason
+_MOST_FILES = 500  # changed files that are looked at
+_WHOLE = 1 << 20  # bytes of a file that is read; a larger one counts by its size and time
+_OURS = b".autonomous/"
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a start came to.
+    """What a start came to."""
 
-    outcome  as `ralf.tasks.model.Attempt` has it
-    how      it ended, in our words; `said`: in others'
-    promise  by which the agent said so, "" where it used the command or said nothing
-    summary  of the agent's last message, where the promise counts
-    """
-
-    outcome: str
-    how: str = ""
-    said: str = ""
-    promise: str = ""
-    summary: str = ""
+    outcome: str  # as `ralf.tasks.model.Attempt` has it
+    how: str = ""  # it ended, in our words
+    said: str = ""  # in others'
+    promise: str = ""  # by which the agent said so, "" where it used the command or said nothing
+    summary: str = ""  # of the agent's last message, where the promise counts
     limit: Limit | None = None
 
     @property
@@ -67,28 +59,17 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What is known of a start that is over.
+    """What is known of a start that is over."""
 
-    status       the exit status, negative for a signal; None where nobody knows, since its loop was killed
-    state        of the task now: done, failed, released (its agent gave the claim back, or lost it) or held
-    hung         its time was up, and it was ended
-    stopped      the loop was asked to end, and ended it
-    handed_over  the agent handed its route over while it ran
-    refused      what refused to take the task for done while it ran: see `refusal`
-    message      the agent's last message, "" where the client does not tell it
-    limit        the usage limit that its client told
-    said         the last line that it printed, for people and the next attempt
-    """
-
-    status: int | None
-    state: str
-    hung: bool = False
-    stopped: bool = False
-    handed_over: bool = False
-    refused: tuple[str, str] = ("", "")
-    message: str = ""
-    limit: Limit | None = None
-    said: str = ""
+    status: int | None  # the exit status, negative for a signal; None where nobody knows, since its loop was killed
+    state: str  # of the task now: done, failed, held, or released (its agent gave the claim back, or lost it)
+    hung: bool = False  # its time was up, and it was ended
+    stopped: bool = False  # the loop was asked to end, and ended it
+    handed_over: bool = False  # the agent handed its route over while it ran
+    refused: tuple[str, str] = ("", "")  # what refused to take the task for done while it ran: see `refusal`
+    message: str = ""  # the agent's last message, where the client reports it
+    limit: Limit | None = None  # the usage limit that its client reported
+    said: str = ""  # the last line that it printed, for people and the next attempt
 
 
 def judge(ended: Ended) -> Verdict:
@@ -97,8 +78,8 @@ def judge(ended: Ended) -> Verdict:
     how, said = ended.refused
     if not how or found.promise or found.outcome in ("done", "failed"):
         return found
-    told = how if found.outcome == "unfinished" else f"{found.how}; {how}" if found.how else how
-    return replace(found, how=told, said="; ".join(filter(None, (found.said, said))))
+    own = "" if found.outcome == "unfinished" else found.how
+    return replace(found, how="; ".join(filter(None, (own, how))), said="; ".join(filter(None, (found.said, said))))
 
 
 def _judged(ended: Ended) -> Verdict:
@@ -118,9 +99,9 @@ def _judged(ended: Ended) -> Verdict:
     if ended.status:
         said = f"it printed last: {ended.said}" if ended.said else ""
         return Verdict("killed" if ended.status < 0 else "crashed", how, said)
-    if promise in COMPLETE | FAILED:
+    if promise in _COMPLETE + _FAILED:
         lines = "\n".join(line for line in ended.message.splitlines() if "<promise>" not in line)
-        outcome = "done" if promise in COMPLETE else "failed"
+        outcome = "done" if promise in _COMPLETE else "failed"
         return Verdict(outcome, f"promised {promise}", promise=promise, summary=trimmed(lines.strip(), _MOST))
     if ended.handed_over:
         return Verdict("handed-over", "its agent handed over and ended")
@@ -158,11 +139,6 @@ def status_text(status: int | None) -> str:
         return f"ended by signal {-status}"
 
 
-_MOST_FILES = 500  # changed files that are looked at
-_WHOLE = 1 << 20  # bytes of a file that is read; a larger one counts by its size and time
-_OURS = b".autonomous/"
-
-
 def signature(cwd: Path, state: TaskState, context: RouteContext | None) -> str:
     """What the work on a task has come to, as one short text.
 
@@ -189,15 +165,13 @@ def _content(path: Path) -> object:
         seen = path.stat()
         if seen.st_size > _WHOLE:
             return seen.st_size, seen.st_mtime_ns
-        if path.is_file():
-            return hashlib.sha256(path.read_bytes()).digest()
+        return hashlib.sha256(path.read_bytes()).digest() if path.is_file() else None
     return None
 
 
 def _git(cwd: Path, *words: str) -> bytes:
-    variables = {name: value for name, value in environment.of_an_agent().items() if not name.startswith("GIT_")}
     with suppress(subprocess.TimeoutExpired):
-        done = ask(cwd, words, variables)
+        done = ask(cwd, words, of_a_model())
         return done.stdout if done is not None and not done.returncode else b""
     return b""
 
@@ -248,20 +222,14 @@ def why_not_proven(state: TaskState) -> str:
     to verify: no `verify:`, and no test run is known.
     """
     proof, verify = state.evidence, state.task.verify.strip()
-    if (proof.state == "verified") if proof is not None and proof.state != "claimed" else not (verify or _ran(state)):
+    claimed = proof.command if proof is not None and proof.state == "claimed" else ""  # what was run for a bare claim
+    if (proof.state == "verified") if proof is not None and proof.state != "claimed" else not (verify or claimed):
         return ""
     if state.is_foreign:
         return f"{evidence_text(state)}: foreign, so its `verify:` is not run"
     if proof is None:
         return f"`{verify}` was not run"
-    if _ran(state):
-        return f"`{proof.command}` {proof.output or 'was not run since the last edit'}"
-    return evidence_text(state)
-
-
-def _ran(state: TaskState) -> str:
-    """What was run for a task of which it is only claimed that it is done."""
-    return state.evidence.command if state.evidence is not None and state.evidence.state == "claimed" else ""
+    return f"`{claimed}` {proof.output or 'was not run since the last edit'}" if claimed else evidence_text(state)
 
 
 def evidence_text(state: TaskState) -> str:

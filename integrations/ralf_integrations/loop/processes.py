@@ -10,7 +10,7 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,10 +22,8 @@ _PATIENCE = 10.0  # seconds after which one that SIGKILL does not end is given u
 
 _HIGHEST = 1 << 20  # descriptors
 
-_PLAIN = (
-    *(signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE, signal.SIGTERM, signal.SIGCHLD, signal.SIGUSR1),
-    *(signal.SIGUSR2, signal.SIGXFSZ),
-)
+_CAUGHT = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGCHLD)
+_IGNORED = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGQUIT, signal.SIGUSR2)  # by Python, or by whoever has started it
 
 
 class CannotStart(OSError):
@@ -34,25 +32,16 @@ class CannotStart(OSError):
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What a gate becomes.
-
-    argv         the command
-    environment  all of it
-    cwd          the working directory
-    stdin        the file that it reads, "" for nothing
-    log          the file behind whose end its output goes; `errors`: another one for standard error, "" for the same
-    session      the client's id of its session where we chose it
-    last         the file in which the client leaves its last message, "" where it has none
-    """
+    """What a gate becomes."""
 
     argv: tuple[str, ...]
-    environment: Mapping[str, str]
+    environment: Mapping[str, str]  # all of it
     cwd: str
-    stdin: str = ""
-    log: str = os.devnull
-    errors: str = ""
-    session: str = ""
-    last: str = ""
+    stdin: str = ""  # the file that it reads, "" for nothing
+    log: str = os.devnull  # the file behind whose end its output goes
+    errors: str = ""  # another one for standard error, "" for the same
+    session: str = ""  # the client's id of its session where we chose it
+    last: str = ""  # the file in which the client leaves its last message, "" where it has none
 
 
 class Gate:
@@ -117,7 +106,7 @@ def _forked(work: Callable[[], None]) -> int:
     try:
         os.setsid()
         signal.set_wakeup_fd(-1)
-        for number in _PLAIN:
+        for number in (*_CAUGHT, *_IGNORED):
             signal.signal(number, signal.SIG_DFL)
         work()
         status = 0
@@ -237,51 +226,44 @@ def members(process: int, mark: str = "", born: int = 0) -> list[Any]:
     return [alive[pid] for pid in ours - {os.getpid()}]
 
 
-@dataclass(slots=True)
 class Ending:
     """The end of an agent and of all that it has started, step by step, so that nobody waits for it.
 
-    Asked to end first, and killed after `grace` seconds. `mark`, `born` as in `members`. `ended` counts those that had
-    to be ended.
+    Asked to end first, and killed after `grace` seconds.
     """
 
-    process: int
-    mark: str = ""
-    grace: float = 5.0
-    born: int = 0
-    _begun: float = field(default_factory=time.monotonic)
-    _asked: set[Any] = field(default_factory=set)
-    _next: float = 0.0
-
-    @property
-    def ended(self) -> int:
-        """How many had to be ended."""
-        return len(self._asked)
+    def __init__(self, process: int, mark: str = "", grace: float = 5.0, born: int = 0) -> None:
+        """`mark`, `born` as in `members`."""
+        self.grace = grace
+        self.asked: set[Any] = set()  # those that had to be ended
+        self._of = process, mark, born
+        self._begun = time.monotonic()
+        self._next = 0.0
 
     def step(self) -> bool:
         """Do what is due; whether none is left."""
         if time.monotonic() < self._next:
             return False
-        found = members(self.process, self.mark, self.born)
+        found = members(*self._of)
         if not found:  # the last one seen may have forked meanwhile, or be becoming another program
             time.sleep(_BECOMING)
-            found = members(self.process, self.mark, self.born)
+            found = members(*self._of)
         self._next = time.monotonic() + _STEP
         lasts = time.monotonic() - self._begun
         for one in found:
             if lasts >= self.grace:
                 _sent(one.kill)
-            elif one not in self._asked:
+            elif one not in self.asked:
                 _sent(one.terminate)
                 _sent(one.resume)
-            self._asked.add(one)
+            self.asked.add(one)
         return not found or lasts >= self.grace + _PATIENCE
 
     def wait(self) -> int:
         """Do all steps; how many were ended."""
         while not self.step():
             time.sleep(_STEP)
-        return self.ended
+        return len(self.asked)
 
 
 class Signals:
@@ -291,8 +273,7 @@ class Signals:
         self._woken, self._waker = os.pipe()  # Python writes the number of each signal into it
         os.set_blocking(self._woken, False)
         os.set_blocking(self._waker, False)
-        caught = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGCHLD)
-        self._before = {number: signal.signal(number, lambda *_: None) for number in caught}
+        self._before = {number: signal.signal(number, lambda *_: None) for number in _CAUGHT}
         self._waker_before = signal.set_wakeup_fd(self._waker, warn_on_full_buffer=False)
         return self
 

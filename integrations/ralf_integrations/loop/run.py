@@ -27,7 +27,7 @@ from ralf.tasks.model import TaskState
 from ralf.text.cleaning import clean, one_line, trimmed
 from ralf_integrations.hooks import session_registry
 from ralf_integrations.loop import logs, outcomes, processes, starts, state as states, work as works
-from ralf_integrations.loop.launch import Agent, NoWorktree, Worktrees
+from ralf_integrations.loop.launch import Agent, NoWorktree, worktree
 from ralf_integrations.loop.options import Event, Options, Result, Spent, duration_text, spent_text
 from ralf_integrations.loop.outcomes import Ended, Verdict
 from ralf_integrations.loop.processes import CannotStart, Job, Signals
@@ -67,8 +67,7 @@ class Loop:
         self._is_stopped = False
         self._begun = time.monotonic()
         self._looked = self._rotated = self._idle_looked = -math.inf
-        self._said_held = self._said_damaged = ""
-        self._is_saved = True
+        self._said: dict[str, str] = {}  # what was told last of what may hold on
 
     # ---- all of it ----
 
@@ -216,9 +215,7 @@ class Loop:
             except DamagedPlan as error:  # a person is at it: agents that run go on, and nothing new begins
                 if not self._starts:
                     raise
-                if str(error) != self._said_damaged:
-                    self._said_damaged = str(error)
-                    self._tell("warning", f"nothing new is started: {error}")
+                self._tell_once("damaged", "warning", f"nothing new is started: {error}")
                 return
 
     def _ready(self, most: int, without: set[str]) -> list[TaskState]:
@@ -244,7 +241,7 @@ class Loop:
         note = {"RALF_PROJECT_DIR": str(root)} if trees is None else {}
         begun = None
         try:
-            folder = root if trees is None else Worktrees(trees, root).of(worker)
+            folder = root if trees is None else worktree(trees, root, worker)
             place = Running(worker=worker, cwd=str(folder), limit=self._options.timeout or 0.0)
             begun = starts.begin(self._work, agent, task, place, logs=self._logs, note=note, keep=self._save)
         except CannotStart as error:
@@ -412,10 +409,8 @@ class Loop:
             elif agent is not None and not state.waits_for:
                 waits.append(self._why_not_yet(state.task.id, agent))
                 is_left = True
-        told = _some(held)
-        if told and told != self._said_held:
-            self._tell("wait", f"waiting for {told}")
-        self._said_held, before, self._state.waits = told, self._state.waits, _some([*held, *waits])
+        self._tell_once("held", "wait", f"waiting for {_some(held)}" if held else "")
+        before, self._state.waits = self._state.waits, _some([*held, *waits])
         if self._state.waits != before:
             self._save()
         if is_left or held:
@@ -501,6 +496,13 @@ class Loop:
                 if not self._state.reason:
                     self._stop("nobody reads what it prints")
 
+    def _tell_once(self, what: str, kind: str, text: str) -> None:
+        """Tell what may hold on for long, unless it was told already; "": it no longer holds."""
+        if self._said.get(what, "") != text:
+            self._said[what] = text
+            if text:
+                self._tell(kind, text)
+
     def _over(self, status: int, reason: str) -> None:
         self._state.ended, self._state.status, self._state.reason = round(time.time(), 3), status, reason
         self._save()
@@ -513,11 +515,9 @@ class Loop:
             self._state.waits = ""
         try:
             states.save(self._project, self._state)
-            self._is_saved = True
+            self._said.pop("unsaved", None)
         except (OSError, RalfError) as error:  # claims hold without it: an agent that goes on is not doubled
-            if self._is_saved:
-                self._is_saved = False
-                self._tell("warning", f"the state of the loop cannot be saved: {error}")
+            self._tell_once("unsaved", "warning", f"the state of the loop cannot be saved: {error}")
 
 
 def _some(texts: list[str]) -> str:

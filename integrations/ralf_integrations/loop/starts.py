@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ralf.errors import RalfError
 from ralf.project import Project
 from ralf.tasks.model import TaskState
 from ralf.transcripts.reader import open_transcript
@@ -29,36 +28,24 @@ SETTLING = 120.0
 SOON = 0.05
 """Seconds between two looks at what ends, or was adopted."""
 
-_GROWN = 150_000  # bytes by which a transcript grows at least until another checkpoint may be due
-
 _LEFT_BEHIND = 1.0  # seconds of grace for what an agent leaves running when it ends
 
 
 @dataclass(slots=True)
 class Start:
-    """A start that is not over.
+    """A start that is not over."""
 
-    known     as it stands in the loop's state
-    told      what its client tells of it
-    is_child  whether the process is ours, and not one of a loop that was killed
-    grace     seconds between asking it to end and killing it
-    status    its exit status; None while it runs, and where nobody can know
-    closing   by task, the job that records what it has promised
-    is_counted  whether what it used up is
-    life      what is left to be done for it: yields how many seconds later there is more to do, by `due` at the latest
-    """
-
-    known: Running
-    told: Told
-    is_child: bool = False
-    grace: float = 0.0
-    status: int | None = None
+    known: Running  # as it stands in the loop's state
+    told: Told  # what its client reports of it
+    is_child: bool = False  # whether the process is ours, and not one of a loop that was killed
+    grace: float = 0.0  # seconds between asking it to end and killing it
+    status: int | None = None  # its exit status; None while it runs, and where nobody can know
     hung: bool = False
     stopped: bool = False
     left_behind: int = 0
-    closing: dict[str, Job] = field(default_factory=dict)
-    is_counted: bool = False
-    life: Iterator[float] = field(default_factory=lambda: iter(()))
+    closing: dict[str, Job] = field(default_factory=dict)  # by task, the job that records what it has promised
+    is_counted: bool = False  # whether what it used up is
+    life: Iterator[float] = field(default_factory=lambda: iter(()))  # seconds until the next step, as long as there is
     due: float = 0.0
     _ending: Ending | None = None
 
@@ -87,23 +74,20 @@ class Start:
         route.
         """
         left = self.known.began + self.known.limit - time.time() if self.known.limit else math.inf
-        deadline, midway, seen = time.monotonic() + left, None, 0
+        deadline = time.monotonic() + left
         while not self._has_ended() and not self.stopped:
             if time.monotonic() >= deadline:
                 self.hung = True
                 break
-            if midway is not None and midway.is_over():
-                midway = None
-            if self.told.look() and midway is None and self.told.size >= seen + _GROWN:
-                midway, seen = self._checkpoint_midway(project), self.told.size
-            yield SOON if not self.is_child or midway is not None else deadline - time.monotonic()
+            self.told.look()
+            yield deadline - time.monotonic() if self.is_child else SOON
         ends_itself = not (self.hung or self.stopped)
         self._ending = self.ending(min(self.grace, _LEFT_BEHIND) if ends_itself else self.grace)
-        while not self._ending.step() or (midway is not None and not midway.is_over()):
+        while not self._ending.step():
             yield SOON
         self._has_ended()
         self.reap()
-        self.left_behind = self._ending.ended if ends_itself else 0
+        self.left_behind = len(self._ending.asked) if ends_itself else 0
         self.told.finish(self.status)
         if (log := self.told.transcript) is not None:
             with suppress(OSError):
@@ -133,14 +117,6 @@ class Start:
                 return self.status is not None
         return not processes.is_running(self.known.process, self.known.born)
 
-    def _checkpoint_midway(self, project: Project) -> Job | None:
-        """Have checkpoints made that have fallen due while it runs, where no hooks see to it."""
-        log, route = self.told.transcript, self.known.route
-        with suppress(OSError, RalfError):
-            if log is not None and not session_registry.load(project, open_transcript(log).session).seen:
-                return Job(lambda: _checkpoint_if_due(project.root, route, log), str(self.told.errors), SETTLING)
-        return None
-
 
 def begin(
     work: Work,
@@ -168,20 +144,9 @@ def begin(
             gate.close()
             return None
         lease, route = claimed.claim.lease(claimed.task.id), claimed.task.context_route
-        known = replace(
-            place,
-            task=claimed.task.id,
-            title=claimed.task.title,
-            route=route,
-            lease=lease,
-            agent=name,
-            client=agent.client,
-            label=agent.label,
-            process=gate.process,
-            born=gate.born,
-            name=lease.replace(":", "."),
-            began=round(time.time(), 3),
-        )
+        known = replace(place, task=claimed.task.id, title=claimed.task.title, route=route, lease=lease)
+        known = replace(known, agent=name, client=agent.client, label=agent.label, name=lease.replace(":", "."))
+        known = replace(known, process=gate.process, born=gate.born, began=round(time.time(), 3))
         keep(known)
         prompt = work.prompt(claimed, by=name, lease=lease)
         variables = {"RALF_LEASE": lease, "RALF_AGENT": name, "RALF_TASK_ID": route, **note}
@@ -199,9 +164,6 @@ def begin(
     return replace(known, opened=True)
 
 
-# ---- the transcript of a start ----
-
-
 def _checkpoint(project: Project, start: Running, log: Path) -> None:
     """In a process of its own: a checkpoint of what hooks have not taken, to the route that they saw it on last; and
     what the session says of a task that was done in it, before the next agent here may edit the same files.
@@ -212,11 +174,3 @@ def _checkpoint(project: Project, start: Running, log: Path) -> None:
     if known.taken != log.stat().st_size:
         ralf.checkpoint(known.route or start.route, log, root=project.root, reason="session-end")
     Work(project).renew_evidence(start.task, Path(start.cwd))
-
-
-def _checkpoint_if_due(root: Path, route: str, log: Path) -> None:
-    """In a process of its own: the checkpoints that have fallen due while an agent runs."""
-    from ralf.checkpointing import progress
-
-    for _ in progress.watch(route, log, root=root, once=True):
-        pass

@@ -27,38 +27,26 @@ _MOST = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A start that is not over.
+    """A start that is not over."""
 
-    worker    the slot, `w1`
-    task, title, route, lease  what it works on
-    agent     the name under which it holds its claims
-    client    the preset; `label`: what its command is called; `session`: the client's, where we chose it
-    process, born  of the command
-    opened    whether the command has begun; before, the process only waits, and ends with its loop
-    name      of its logs; `last`: where the client leaves its last message
-    cwd       where it works
-    began     seconds since 1970; `limit`: seconds that it may take, 0 for any
-    handed    the hand-over that the route had when it began
-    """
-
-    worker: str = ""
+    worker: str = ""  # the slot, `w1`
     task: str = ""
     title: str = ""
     route: str = ""
     lease: str = ""
-    agent: str = ""
-    client: str = ""
-    label: str = ""
-    session: str = ""
+    agent: str = ""  # the name under which it holds its claims
+    client: str = ""  # the preset
+    label: str = ""  # what its command is called
+    session: str = ""  # the client's, where we chose it
     process: int = 0
     born: int = 0
-    opened: bool = False
-    name: str = ""
-    last: str = ""
+    opened: bool = False  # whether the command has begun; before, the process only waits, and ends with its loop
+    name: str = ""  # of its logs
+    last: str = ""  # where the client leaves its last message
     cwd: str = ""
-    began: float = 0.0
-    limit: float = 0.0
-    handed: str = ""
+    began: float = 0.0  # seconds since 1970
+    limit: float = 0.0  # seconds that it may take, 0 for any
+    handed: str = ""  # the hand-over that the route had when it began
 
     @property
     def mark(self) -> str:
@@ -70,16 +58,7 @@ class Running:
 
 @dataclass(slots=True)
 class LoopState:
-    """A loop, running or over.
-
-    process, born, machine  of the loop
-    began, updated, ended  seconds since 1970, 0 for not yet
-    log       where it tells what happens
-    running   its starts; `spent`: what it has used up
-    parked    by client, until when its usage limit lasts
-    waits     what it waits for while none of its agents runs
-    reason    why it ended, or is about to; `status`: its exit status, -1 while it runs
-    """
+    """A loop, running or over. Times are seconds since 1970, 0 for not yet."""
 
     process: int = 0
     born: int = 0
@@ -87,13 +66,13 @@ class LoopState:
     began: float = 0.0
     updated: float = 0.0
     ended: float = 0.0
-    log: str = ""
+    log: str = ""  # where it tells what happens
     running: tuple[Running, ...] = ()
     spent: Spent = field(default_factory=Spent)
-    parked: dict[str, float] = field(default_factory=dict)
-    waits: str = ""
-    reason: str = ""
-    status: int = -1
+    parked: dict[str, float] = field(default_factory=dict)  # by client, until when its usage limit lasts
+    waits: str = ""  # for what, while none of its agents runs
+    reason: str = ""  # why it ended, or is about to
+    status: int = -1  # its exit status, -1 while it runs
 
     @property
     def is_running(self) -> bool:

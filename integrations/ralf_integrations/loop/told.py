@@ -26,7 +26,6 @@ from ralf.text.patterns import regex
 from ralf.transcripts.reader import is_own_log, log_of_session
 from ralf_integrations.health import limits, tail as health
 from ralf_integrations.health.limits import Limit
-from ralf_integrations.health.tail import Tail
 from ralf_integrations.hooks import session_registry
 from ralf_integrations.loop.launch import CLAUDE, CODEX
 from ralf_integrations.loop.logs import tail
@@ -40,40 +39,27 @@ _END = 4 << 20  # bytes at the end of an output in which its last record is look
 _HEAD = 16 << 10
 _MOST_MESSAGE = 1 << 20
 _LATEST = 200  # rollouts among which one is looked for
-
-_KINDS = {CLAUDE: b'"assistant"', CODEX: b'"event_msg"'}
-"""What stands in each record that tells something."""
-
+_KINDS = {CLAUDE: b'"assistant"', CODEX: b'"event_msg"'}  # what stands in each record that tells something
 _SESSION_ID = regex(r"^session id: ([0-9a-f-]{36})\s*$", 8)  # MULTILINE
-
 _UNREADABLE = (OSError, RalfError, ValueError, RecursionError)
 
 
 @dataclass(slots=True)
 class Told:
-    """What the client of one start has told so far.
-
-    known           the start; `output`, `errors`: what it prints
-    client          whose records they are, "" for none; `session`: its own, "" where unknown
-    transcript      its log, None while there is none; `size`: bytes of it that were read
-    tokens          input without what the cache held, and output; None where unknown
-    usd             as the client says; None where it does not
-    limit           the usage limit that it ended with
-    message         the agent's last message, once it is over
-    """
+    """What the client of one start has reported so far."""
 
     project: Project
     known: Running
-    output: Path
+    output: Path  # what it prints
     errors: Path
-    client: str = ""
-    session: str = ""
-    transcript: Path | None = None
-    size: int = 0
-    tokens: int | None = None
-    usd: float | None = None
-    limit: Limit | None = None
-    message: str = ""
+    client: str = ""  # whose records they are, "" for none
+    session: str = ""  # its own, "" where unknown
+    transcript: Path | None = None  # None while there is none
+    size: int = 0  # bytes of it that were read
+    tokens: int | None = None  # input without what the cache held, and output; None where unknown
+    usd: float | None = None  # as the client says
+    limit: Limit | None = None  # the usage limit that it ended with
+    message: str = ""  # the agent's last message, once it is over
     _next: float = -math.inf
     _answers: dict[tuple[object, object], int] = field(default_factory=dict)
     _rates: Mapping[str, Any] = field(default_factory=dict)
@@ -81,15 +67,11 @@ class Told:
     def __post_init__(self) -> None:
         self.client, self.session = self.known.client, self.known.session
 
-    def look(self) -> bool:
-        """Read what is new in the transcript, if it is time to; whether anything was. Never an error: what cannot be
-        read tells nothing.
-        """
-        if self.known.client not in _KINDS or time.monotonic() < self._next:
-            return False
-        is_new = self._go_on()
-        self._next = time.monotonic() + EVERY
-        return is_new
+    def look(self) -> None:
+        """Read what is new in the transcript, if it is time to. Never an error: what cannot be read tells nothing."""
+        if self.known.client in _KINDS and time.monotonic() >= self._next:
+            self._go_on()
+            self._next = time.monotonic() + EVERY
 
     def finish(self, status: int | None) -> None:
         """Read the rest of what a start tells that is over; its exit status: None where nobody knows."""
@@ -100,15 +82,12 @@ class Told:
                 self._finish_claude()
             elif self.known.client == CODEX:
                 self._finish_codex(status)
-            if self.known.client and self.transcript is not None:
-                self._finish_by(health.read(self.transcript))
-
-    def _finish_by(self, end: Tail) -> None:
-        """What the end of the transcript tells, where the client's result does not."""
-        self.message = self.message or end.said
-        self.limit = self.limit or limits.of_words(end.stopped, end.failed)
-        if self.limit is not None and not self.limit.until:
-            self.limit = replace(self.limit, until=limits.resets(self._rates, datetime.now(UTC)))
+            if self.known.client and self.transcript is not None:  # what the client's result does not tell
+                end = health.read(self.transcript)
+                self.message = self.message or end.said
+                self.limit = self.limit or limits.of_words(end.stopped, end.failed)
+                if self.limit is not None and not self.limit.until:
+                    self.limit = replace(self.limit, until=limits.resets(self._rates, datetime.now(UTC)))
 
     def _go_on(self) -> bool:
         before = self.size
@@ -119,24 +98,22 @@ class Told:
         return self.size > before
 
     def _find(self) -> None:
-        """The transcript, once it is there."""
+        """The transcript, once it is there; where the client does not name its session, by what ralf's hooks have seen
+        of its process.
+        """
         if self.transcript is not None:
             return
         if not self.session and self.client == CODEX:
             self.session = self._session_of_codex()
         found = log_of_session(self.session, most=_LATEST) if self.session else None
-        known = self._seen_by_hooks() if found is None else None
-        if known is not None and known.transcript:
-            found, self.session, self.client = Path(known.transcript), known.session, known.client
+        if found is None and self.known.process and self.known.born:
+            sessions = session_registry.all_sessions(self.project)
+            those = (one for one in sessions if (one.pid, one.born) == (self.known.process, self.known.born))
+            seen = max(those, key=lambda one: one.seen, default=None)
+            if seen is not None and seen.transcript:
+                found, self.session, self.client = Path(seen.transcript), seen.session, seen.client
         if found is not None and found.is_file() and is_own_log(found):
             self.transcript = found
-
-    def _seen_by_hooks(self) -> session_registry.KnownSession | None:
-        """The session of the process, as ralf's hooks have seen it."""
-        process = self.known.process, self.known.born
-        sessions = session_registry.all_sessions(self.project) if all(process) else ()
-        found = (one for one in sessions if (one.pid, one.born) == process)
-        return max(found, key=lambda one: one.seen, default=None)
 
     def _read(self, path: Path) -> None:
         with open_regular(path, follow=True) as file:
@@ -146,8 +123,6 @@ class Told:
         self.size += len(whole) or (len(data) if len(data) == _MOST else 0)
         for record in _records(line for line in whole.splitlines() if _KINDS[self.client] in line):
             self._take_claude(record) if self.client == CLAUDE else self._take_codex(record)
-
-    # ---- Claude Code ----
 
     def _take_claude(self, record: Mapping[str, Any]) -> None:
         """An answer of several lines is told in each of them, and the last one counts."""
@@ -178,8 +153,6 @@ class Told:
         self.tokens = max(sum(map(sum, all_models)), self.tokens or 0) or None  # sub-agents' are among the former
         self.limit = limits.of_claude_result(result)
 
-    # ---- Codex ----
-
     def _take_codex(self, record: Mapping[str, Any]) -> None:
         """The totals and the rates that it told last."""
         payload = record.get("payload")
@@ -199,7 +172,10 @@ class Told:
             with suppress(OSError):
                 self.message = clean(content_of(Path(self.known.last), most=_MOST_MESSAGE).decode("utf-8", "replace"))
         if self.transcript is None and status != 0:
-            self.limit = limits.of_codex_errors(tail(self.errors)) or self._failed_turn()
+            last = _last_record(self.output)  # of `codex exec --json`
+            error = last.get("error") if last.get("type") == "turn.failed" else None
+            failed = limits.of_words(str(error.get("message"))) if isinstance(error, dict) else None
+            self.limit = limits.of_codex_errors(tail(self.errors)) or failed
 
     def _session_of_codex(self) -> str:
         """The session that `codex exec` names in the head of what it prints, before any word of a model; or that it
@@ -212,12 +188,6 @@ class Told:
             if record.get("type") == "thread.started":
                 return str(record.get("thread_id") or "")
         return ""
-
-    def _failed_turn(self) -> Limit | None:
-        """The limit that `codex exec --json` prints last."""
-        last = _last_record(self.output)
-        error = last.get("error") if last.get("type") == "turn.failed" else None
-        return limits.of_words(str(error.get("message"))) if isinstance(error, dict) else None
 
 
 def _counts(usage: object, names: tuple[str, ...]) -> list[int]:

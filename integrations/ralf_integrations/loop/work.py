@@ -37,10 +37,10 @@ _STANDING = """\
 """
 
 _PREFERENCES = "lasting preferences of the person, from the memory of this project"
-
 _MOST_PREFERENCES = 24
 _LEASE = 900  # seconds that a claim lasts without a sign of life, where the agent's process is not known
 _TOKENS = 2_500  # of the text that a fresh agent reads first
+_STANDS = {"completed": "done", "failed": "failed"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,9 +201,6 @@ class Work:
         return None
 
 
-# ---- what is known of a task ----
-
-
 def how_it_stands(state: TaskState | None, lease: str) -> str:
     """What became of a claim: done, failed, held or released. One whose process has ended is held until somebody says
     so.
@@ -217,9 +214,6 @@ def how_it_stands(state: TaskState | None, lease: str) -> str:
         return _STANDS.get(state.task.status, "failed")
     taken = state.claim is not None and state.claim.number != number
     return "held" if not outcome and not taken and state.task.status == "pending" else "released"
-
-
-_STANDS = {"completed": "done", "failed": "failed"}
 
 
 def failures(state: TaskState | None) -> int:

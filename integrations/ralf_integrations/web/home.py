@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import islice
+from typing import TypeVar
 from urllib.parse import quote
 
 from ralf.errors import RalfError
@@ -16,14 +17,14 @@ from ralf.finding.reader import RouteSummary, get_context, list_routes
 from ralf.memory import writing
 from ralf.memory.model import Item
 from ralf.model import Decision
-from ralf.storage.journal import stream_of
+from ralf.storage.journal import Written
 from ralf.tasks.model import TaskList, TaskState
 from ralf.tasks.store import Tasks
 from ralf_integrations.health.rules import Session
 from ralf_integrations.web.reading import ViewedProject
 from ralf_integrations.web.sessions import Look
 
-_DAY = timedelta(days=1)
+T = TypeVar("T")
 
 MOST = 8
 """Lines of one kind; the page says how many more there are."""
@@ -33,22 +34,16 @@ _MOST_ROUTES = 40  # whose decisions are looked at
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One thing: what it is called, where it leads (below the server's path), and what there is to know.
-
-    state    a word for it, which has a colour
-    when     ISO 8601 or seconds since 1970
-    command  what the person types
-    offer    of a memory that waits to be accepted the agent, else ""; `item`: what is offered
-    """
+    """One thing, and what there is to know of it."""
 
     name: str
-    link: str
+    link: str  # below the server's path
     text: str = ""
-    state: str = ""
-    when: str | float = ""
-    command: str = ""
-    offer: str = ""
-    item: Item | None = None
+    state: str = ""  # a word for it, which has a colour
+    when: str | float = ""  # ISO 8601 or seconds since 1970
+    command: str = ""  # what the person types
+    offer: str = ""  # of a memory that waits to be accepted the agent
+    item: Item | None = None  # what is offered
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,62 +59,62 @@ class Group:
 def shown(project: ViewedProject, look: Look) -> tuple[list[Group], list[Group]]:
     """What waits, and what happened. What cannot be read is a line of what waits."""
     problems = [Line("sessions", "/sessions", look.problem, "damaged")] if look.problem else []
-    began = datetime.now(UTC) - _DAY
-    since = began.strftime("%Y-%m-%dT%H:%M:%SZ")
+    began = datetime.now(UTC) - timedelta(days=1)
 
-    def read(name: str, make: Callable[[], Sequence[Line]]) -> list[Line]:
+    def read(name: str, make: Callable[[], T], otherwise: T) -> T:
         try:
-            return list(make())
+            return make()
         except (RalfError, OSError) as error:
             problems.append(Line(name, f"/{name}", str(error), "damaged"))
-            return []
+            return otherwise
 
     routes = list_routes(root=project)
-    tasks = TaskList()
-    try:
-        tasks = Tasks(project).list()
-    except (RalfError, OSError) as error:
-        problems.append(Line("tasks", "/tasks", str(error), "damaged"))
-    ended = [one for one in look.sessions if one.state in ("parked", "stuck", "silent")]
-    offers = read("memory", lambda: [*_offers(project)])
+    tasks = read("tasks", Tasks(project).list, TaskList())
+    done = read("tasks", lambda: _completed(project, tasks, _stamp(began)), list[Line]())
+    offers = read("memory", lambda: [*_offers(project)], list[Line]())
+    needing = [one for one in look.sessions if one.state in ("parked", "stuck", "silent")]
     damaged = [Line(one.route, _at(one.route), one.damage, "damaged") for one in routes if one.damage]
     damaged += [Line(path.name, "/tasks", why, "damaged") for path, why in tasks.damaged]
     written = project.store.written("routes")
     fresh = [
-        one
+        (one, written[one.route])
         for one in routes
         if one.route in written and written[one.route].written >= began.timestamp() * 1e9 and not one.damage
     ]
-    happened = [
-        _group("Routes", [_route(one, written[one.route].written / 1e9) for one in fresh], "/routes"),
-        _group("Tasks completed", read("tasks", lambda: _completed(project, tasks, since)), "/tasks"),
-        _group("Decisions", _decided(project, fresh, since), "/routes"),
-        _group("Sessions", [_session(one) for one in look.sessions if one not in ended], "/sessions"),
-    ]
-    waits = [
+    waits = (
         _group("Damaged", [*problems, *damaged], "/routes"),
-        _group("Sessions that need you", [_session(one) for one in ended], "/sessions"),
+        _group("Sessions that need you", [_session(one) for one in needing], "/sessions"),
         _group("The loop", list(_loop(look)), "/sessions"),
         _group("Tasks that failed, or wait for one that did", _failed(tasks), "/tasks"),
         _group("Not written by your ralf", [*_foreign(routes), *_not_ours(tasks)], "/routes"),
         _group("Offered to be remembered", offers, "/memory"),
-    ]
+    )
+    happened = (
+        _group("Routes", [_route(one, when.written / 1e9) for one, when in fresh], "/routes"),
+        _group("Tasks completed", done, "/tasks"),
+        _group("Decisions", _decided(project, fresh, _stamp(began)), "/routes"),
+        _group("Sessions", [_session(one) for one in look.sessions if one not in needing], "/sessions"),
+    )
     return [one for one in waits if one.lines], [one for one in happened if one.lines]
 
 
-def _decided(project: ViewedProject, routes: Sequence[RouteSummary], since: str) -> list[Line]:
+def _stamp(when: datetime) -> str:
+    return when.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _decided(project: ViewedProject, routes: Sequence[tuple[RouteSummary, Written]], since: str) -> list[Line]:
     found = list[tuple[str, Decision]]()
-    for one in routes[:_MOST_ROUTES]:
+    for one, written in routes[:_MOST_ROUTES]:
         with suppress(RalfError, OSError):
-            newest = _newest(project, one.route, project.store.head(stream_of(one.route)))
+            newest = _newest(project, one.route, written.changed)
             found += [(one.route, decision) for decision in newest if decision.timestamp >= since]
     found.sort(key=lambda pair: pair[1].timestamp, reverse=True)
     return [_decision(route, one) for route, one in found]
 
 
 @lru_cache(maxsize=256)
-def _newest(project: ViewedProject, route: str, _head: object) -> tuple[Decision, ...]:
-    """The newest decisions of a route that are this user's; read again where its journal has another head."""
+def _newest(project: ViewedProject, route: str, _changed: int) -> tuple[Decision, ...]:
+    """The newest decisions of a route that are this user's; read again where its journal has changed."""
     own = (one for one in reversed(get_context(route, root=project).active_decisions) if one.id and one.timestamp)
     return tuple(islice(own, _MOST_ROUTES))
 
@@ -147,9 +142,6 @@ def _foreign(routes: Sequence[RouteSummary]) -> list[Line]:
     return [Line(one, _at(one), "a route", "foreign", command=f"ralf trust {one}") for one in found]
 
 
-# ---- sessions and the loop ----
-
-
 def _session(one: Session) -> Line:
     said = one.parked or one.stuck or (one.warnings[0].text if one.warnings else "")
     on = f"{one.client or 'client unknown'} on {one.route or 'no route'}"
@@ -164,9 +156,6 @@ def _loop(look: Look) -> Iterator[Line]:
     for client, until in loop.parked.items():
         if until > time.time():
             yield Line("loop", "/sessions", f"the usage limit of {client} lasts until then", "parked", until)
-
-
-# ---- tasks ----
 
 
 def _task(state: TaskState, text: str, word: str, when: str = "") -> Line:
@@ -196,9 +185,6 @@ def _completed(project: ViewedProject, tasks: TaskList, since: str) -> list[Line
     found.sort(key=lambda one: one.finished, reverse=True)
     told = [*Tasks(project).as_told(found[:MOST]), *found[MOST:]]
     return [_task(one, one.summary, one.evidence.state if one.evidence else "claimed", one.finished) for one in told]
-
-
-# ---- memory ----
 
 
 def _offers(project: ViewedProject) -> Iterator[Line]:

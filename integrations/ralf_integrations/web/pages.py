@@ -27,7 +27,7 @@ from ralf.route.why import why
 from ralf.text import cleaning
 from ralf_integrations.web import actions, home, live, rendering, routes, sessions, work
 from ralf_integrations.web.access import Access
-from ralf_integrations.web.reading import Reader, number_of, paged
+from ralf_integrations.web.reading import Reader, paged
 from ralf_integrations.web.sessions import Sessions
 
 MOST_SENT = 64 << 10
@@ -106,22 +106,19 @@ class Pages:
                 what = "no person has started this server at a terminal: its pages only read"
                 return self.failed(UsageError("ralf web", what, "start it yourself, in a terminal of your own"), 403)
             of = request.path_params.get("route") or form.get("session", "") or form.get("agent", "")
-            return await run_in_threadpool(self._done, act, of, form)
+            try:
+                where = await run_in_threadpool(lambda: act(self.reader.project(), of, form))
+            except (RalfError, OSError) as error:
+                return self.failed(error)
+            return RedirectResponse(self.access.home + where, 303)
 
         return answer
 
-    def _done(self, act: Callable[..., str], name: str, form: actions.Form) -> Response:
-        try:
-            where = act(self.reader.project(), name, form)
-        except (RalfError, OSError) as error:
-            return self.failed(error)
-        return RedirectResponse(self.access.home + where, 303)
-
     def failed(self, error: Exception, status: int | None = None) -> HTMLResponse:
         """The page of an error: the path or route, what is wrong, and what to type."""
-        if status is None:
-            status = _STATUS.get(error.exit_status, 500) if isinstance(error, RalfError) else 500
-        return self._html("error.html", "", status=status, error=str(error), hint=getattr(error, "hint", ""))
+        known = _STATUS.get(error.exit_status, 500) if isinstance(error, RalfError) else 500
+        hint = getattr(error, "hint", "")
+        return self._html("error.html", "", status=known if status is None else status, error=str(error), hint=hint)
 
     def not_found(self, request: Request, error: Exception) -> Response:
         """The page for an address that shows nothing, or to which nothing can be sent."""
@@ -130,35 +127,28 @@ class Pages:
         return self.failed(UsageError(path[:100], "there is no such page"), status)
 
     def _html(self, template: str, here: str, *, status: int = 200, **values: Any) -> HTMLResponse:
-        text = rendering.render(
-            template,
-            here=here,
-            home=self.access.home,
-            project=self.reader.name,
-            form_token=self.access.form_token if self.access.is_persons else "",
-            **{"done": "", "topic": "", **values},
-        )
-        return HTMLResponse(text, status)
+        """A page below `here` in the navigation, which is also the topic of whose changes an open page is told."""
+        token = self.access.form_token if self.access.is_persons else ""
+        common = {"home": self.access.home, "project": self.reader.name, "form_token": token, "done": "", "topic": here}
+        return HTMLResponse(rendering.render(template, here=here, **(common | values)), status)
 
     # ---- what happened, and the sessions ----
 
     def home(self, request: Request) -> Response:
         """What waits for the person, and what happened within a day."""
         waits, happened = home.shown(self.reader.project(), self.sessions.newest())
-        return self._html("home.html", "home", topic="home", waits=waits, happened=happened)
+        return self._html("home.html", "home", waits=waits, happened=happened)
 
     def all_sessions(self, request: Request) -> Response:
         """Every session: how full, when saved, who is stuck, silent or parked."""
         look = self.sessions.newest()
-        page = paged(look.sessions, _number(request), 20)
-        return self._html("sessions.html", "sessions", topic="sessions", look=look, page=page)
+        return self._html("sessions.html", "sessions", look=look, page=paged(look.sessions, _number(request), 20))
 
     def session(self, request: Request) -> Response:
-        """One session: its window over time, and what it was handed."""
+        """One session: its window, and what it was handed."""
         found = self.sessions.find(request.query_params.get("id", ""))
         arrivals = sessions.arrivals(self.reader.project(), found.session)
-        done = actions.told(request.query_params.get("done", ""))
-        return self._html("session.html", "sessions", topic="sessions", one=found, arrivals=arrivals, done=done)
+        return self._html("session.html", "sessions", one=found, arrivals=arrivals, done=_done(request))
 
     # ---- routes ----
 
@@ -166,7 +156,7 @@ class Pages:
         """The routes, the one with the newest checkpoint first."""
         words = request.query_params.get("q", "")[:_MOST_WORDS]
         page, total = routes.listed(self.reader.project(), _number(request), words)
-        return self._html("routes.html", "routes", topic="routes", page=page, total=total, words=words)
+        return self._html("routes.html", "routes", page=page, total=total, words=words)
 
     def route(self, request: Request) -> Response:
         """A route: the brief at a budget, what has arrived of it, checkpoints, decisions, rules, files."""
@@ -179,7 +169,6 @@ class Pages:
         return self._html(
             "route.html",
             "routes",
-            topic="routes",
             context=context,
             brief=brief,
             left_out=fallen,
@@ -193,28 +182,26 @@ class Pages:
             total_lines=len(chosen),
             rules=routes.lineage(context.decisions, _RULES)[:40],
             tried=routes.lineage(context.decisions, _TRIED)[:20],
-            done=actions.told(request.query_params.get("done", "")),
+            done=_done(request),
         )
 
     def decisions(self, request: Request) -> Response:
         """All decisions of a route, in pages."""
         context = get_context(_route(request), root=self.reader.project())
         lines = routes.lineage(context.decisions, (*_CHOICES, *_RULES, *_TRIED))
-        page = paged(lines, _number(request))
-        return self._html("decisions.html", "routes", topic="routes", context=context, page=page)
+        return self._html("decisions.html", "routes", context=context, page=paged(lines, _number(request)))
 
     def files(self, request: Request) -> Response:
         """All files, commands and errors of a route."""
         context = get_context(_route(request), root=self.reader.project())
         page = paged(context.facts.paths[::-1], _number(request))
-        return self._html("files.html", "routes", topic="routes", context=context, page=page)
+        return self._html("files.html", "routes", context=context, page=page)
 
     def why(self, request: Request) -> Response:
         """The lines of the transcript behind a decision or a checkpoint."""
-        name = _route(request)
-        reason = why(name, request.path_params["id"][:40], root=self.reader.project())
+        reason = why(_route(request), request.path_params["id"][:40], root=self.reader.project())
         page = paged(reason.quotes, _number(request), 20)
-        return self._html("why.html", "routes", reason=reason, page=page)
+        return self._html("why.html", "routes", topic="", reason=reason, page=page)
 
     def diff(self, request: Request) -> Response:
         """What changed between two checkpoints, by decision and field."""
@@ -223,52 +210,49 @@ class Pages:
         found = history.diff(_route(request), before, after, root=project)
         labels = [entry.checkpoint_id for entry in history.at_present(project, found.route).checkpoint_history]
         moments = dict.fromkeys(("r0", *labels, history.NOW, found.before, found.after))
-        return self._html("diff.html", "routes", route=found.route, found=found, moments=moments)
+        return self._html("diff.html", "routes", topic="", route=found.route, found=found, moments=moments)
 
     # ---- tasks, memory, runs, search ----
 
     def tasks(self, request: Request) -> Response:
         """The sequence of the tasks, with its checkpoints, leases and evidence."""
-        return self._html(
-            "tasks.html", "tasks", topic="tasks", found=work.sequence(self.reader.project(), _number(request))
-        )
+        return self._html("tasks.html", "tasks", found=work.sequence(self.reader.project(), _number(request)))
 
     def task(self, request: Request) -> Response:
         """One task: what is to be done, what it waits for, who has tried it, what came of it, and what proves it."""
         found = work.task(self.reader.project(), request.query_params.get("id", "")[:200])
-        return self._html("task.html", "tasks", topic="tasks", found=found, state=found.state)
+        return self._html("task.html", "tasks", found=found, state=found.state)
 
     def memory(self, request: Request) -> Response:
         """What an agent has learned."""
-        asked = request.query_params
-        kind, done = asked.get("kind", "")[:20], actions.told(asked.get("done", ""))
+        asked, kind = request.query_params, request.query_params.get("kind", "")[:20]
         found = work.remembered(self.reader.project(), asked.get("agent", "")[:80], kind, _number(request))
-        return self._html("memory.html", "memory", topic="memory", found=found, kind=kind, done=done)
+        return self._html("memory.html", "memory", found=found, kind=kind, done=_done(request))
 
     def memory_item(self, request: Request) -> Response:
         """One item: what made it, and the lines behind it."""
         agent = request.query_params.get("agent", "")[:80] or DEFAULT_AGENT
         found = provenance.why(self.reader.project(), agent, request.query_params.get("id", "")[:80])
-        return self._html("memory_item.html", "memory", found=found, agent=agent)
+        return self._html("memory_item.html", "memory", topic="", found=found, agent=agent)
 
     def runs(self, request: Request) -> Response:
         """The runs of agents."""
         page, found = work.runs(self.reader.project(), _number(request))
-        return self._html("runs.html", "runs", topic="runs", page=page, found=found)
+        return self._html("runs.html", "runs", page=page, found=found)
 
     def run(self, request: Request) -> Response:
         """A run, by step, and the signals that were sent to it."""
         project, name = self.reader.project(), request.query_params.get("name", "")[:80]
         steps = [get_run(name, step, root=project) for step in get_run(name, root=project).steps]
         sent = paged([*signals.sent_to(project, name)][::-1], _number(request))
-        return self._html("run.html", "runs", topic="runs", steps=steps, signals=sent)
+        return self._html("run.html", "runs", steps=steps, signals=sent)
 
     def search(self, request: Request) -> Response:
         """What is known about some words."""
         words = request.query_params.get("q", "").strip()[:_MOST_WORDS]
         route = request.query_params.get("route", "")[:80]
         hits = hits_of(self.reader.project(), words, route) if words else []
-        return self._html("search.html", "search", words=words, route=route, hits=hits)
+        return self._html("search.html", "search", topic="", words=words, route=route, hits=hits)
 
     def changes(self, _: Request) -> Response:
         """What tells an open page whether it shows something old."""
@@ -281,7 +265,13 @@ def hits_of(project: Project, words: str, route: str = "") -> list[SearchHit]:
 
 
 def _number(request: Request) -> int:
-    return number_of(request.query_params.get("page", ""))
+    """The page that was asked for; the first one for what is no number."""
+    asked = request.query_params.get("page", "")
+    return int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 7 else 1
+
+
+def _done(request: Request) -> str:
+    return actions.told(request.query_params.get("done", ""))
 
 
 def _route(request: Request) -> str:

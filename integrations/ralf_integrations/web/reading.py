@@ -59,8 +59,6 @@ def stamp_of(path: str | os.PathLike[str]) -> tuple[int, ...]:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-# ---- long lists in pages ----
-
 SIZE = 50
 """Items of a page."""
 
@@ -82,8 +80,3 @@ def paged(items: Sequence[T], number: int, size: int = SIZE) -> Page[T]:
     number = min(max(1, number), last)
     begin = (number - 1) * size
     return Page(items[begin : begin + size], number, last, begin + 1, len(items))
-
-
-def number_of(asked: str) -> int:
-    """The page that was asked for; the first one for what is no number."""
-    return int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 7 else 1

@@ -15,9 +15,6 @@ LEAST_BUDGET, MOST_BUDGET = 250, 8_000
 """Tokens between which the slider moves."""
 
 
-# ---- the list ----
-
-
 def listed(project: ViewedProject, number: int, words: str = "") -> tuple[Page[RouteSummary], int]:
     """A page of the routes, the one with the newest checkpoint first, and how many there are in all.
 
@@ -33,9 +30,6 @@ def _words_of(one: RouteSummary) -> str:
     return f"{one.route} {one.current_task} {one.title} {one.last_request} {one.work_status}".casefold()
 
 
-# ---- the brief within a budget ----
-
-
 def budget_of(project: ViewedProject, asked: str) -> tuple[int, int]:
     """The budget that was asked for, within bounds, and the one that hooks have."""
     try:
@@ -44,9 +38,6 @@ def budget_of(project: ViewedProject, asked: str) -> tuple[int, int]:
         configured = config.Config().brief_tokens
     wanted = int(asked) if asked.isdecimal() and len(asked) < 7 else configured
     return min(MOST_BUDGET, max(LEAST_BUDGET, wanted)), configured
-
-
-# ---- decisions as a lineage ----
 
 
 @dataclass(frozen=True, slots=True)

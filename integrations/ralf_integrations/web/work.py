@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ralf import routing
 from ralf.agent import RunList, RunState, list_runs
@@ -20,24 +21,16 @@ from ralf_integrations.web.reading import Page, ViewedProject, paged
 _MOST_TASKS = 2_000  # beside those of the plan
 
 
-# ---- tasks ----
-
-
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A task in its sequence.
-
-    chain       the name of its chain where it is the first of one on the page, else None
-    checkpoint  who placed the checkpoint before it, "" for none; `syncs`: it is a sync point
-    waits       ids that the task waits for in other chains
-    """
+    """A task in its sequence."""
 
     id: str
     state: TaskState | None
-    chain: str | None
-    checkpoint: str
-    syncs: bool
-    waits: tuple[str, ...]
+    chain: str | None  # the name of its chain where it is the first of one on the page
+    checkpoint: str  # who placed the checkpoint before it, "" for none
+    syncs: bool  # whether that is a sync point
+    waits: tuple[str, ...]  # ids that the task waits for in other chains
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +53,10 @@ def sequence(project: ViewedProject, number: int) -> Sequence:
     except RalfError as error:
         problem = str(error)
     found = tasks.list(limit=_MOST_TASKS)
-    page = paged(list(_steps(plan)) if plan is not None else [], number)
-    states = {one.task.id: one for one in tasks.as_told(list(tasks.states([id_ for id_, _, _ in page.items]).values()))}
     keys = plan.keys() if plan is not None else {}
-    others = paged([one for one in found.tasks if one.task.id not in keys], number)
-    beside = Page(tasks.as_told(list(others.items)), others.number, others.last, others.first, others.total)
+    page = paged(list(_steps(plan)) if plan is not None else [], number)
+    beside = paged([one for one in found.tasks if one.task.id not in keys], number)
+    states = {one.task.id: one for one in tasks.as_told(list(tasks.states([id_ for id_, _, _ in page.items]).values()))}
     places, last = list[Place](), None
     for id_, chain, placed in page.items:
         state = states.get(id_)
@@ -73,7 +65,8 @@ def sequence(project: ViewedProject, number: int) -> Sequence:
         name = None if chain.key == last else chain.name or "without a role"
         places.append(Place(id_, state, name, placed, placed == BY_SYNC, waits))
         last = chain.key
-    return Sequence(plan, problem, Page(tuple(places), page.number, page.last, page.first, page.total), beside, found)
+    told = replace(beside, items=tasks.as_told(list(beside.items)))
+    return Sequence(plan, problem, Page(places, page.number, page.last, page.first, page.total), told, found)
 
 
 def _steps(plan: Plan) -> Iterator[tuple[str, Chain, str]]:
@@ -85,17 +78,12 @@ def _steps(plan: Plan) -> Iterator[tuple[str, Chain, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A task as its page shows it.
-
-    path       of its file, in the project
-    waits_for  the tasks that it comes after, by id; None: there is no such task
-    route      where its context is, "" where there is none yet
-    """
+    """A task as its page shows it."""
 
     state: TaskState
-    path: str
-    waits_for: dict[str, TaskState | None]
-    route: str
+    path: str  # of its file, in the project
+    waits_for: dict[str, TaskState | None]  # the tasks that it comes after, by id; None: there is no such task
+    route: str  # where its context is, "" where there is none yet
 
 
 def task(project: ViewedProject, name: str) -> Shown:
@@ -107,9 +95,6 @@ def task(project: ViewedProject, name: str) -> Shown:
     path = str(state.path.relative_to(project.root)) if state.path and state.path.is_relative_to(project.root) else ""
     route = routing.known(project, state.task.context_route) if cleaning.is_valid(state.task.context_route) else None
     return Shown(state, path, {id_: known.get(id_) for id_ in ids}, route or "")
-
-
-# ---- memory ----
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,14 +111,8 @@ def remembered(project: ViewedProject, agent: str, kind: str, number: int) -> Re
     """The memory of an agent; "" for the first that has one. DamagedJournal, UsageError."""
     agents = tuple(writing.agents(project))
     found = writing.load(project, agent or (agents[0] if agents else "main"))
-    kinds: dict[str, int] = {}
-    for item in found.items:
-        kinds[item.kind] = kinds.get(item.kind, 0) + 1
-    items = found.best(kind or None)
-    return Remembered(agents, found, paged(items, number), kinds)
-
-
-# ---- runs ----
+    kinds = Counter(item.kind for item in found.items)
+    return Remembered(agents, found, paged(found.best(kind or None), number), kinds)
 
 
 def runs(project: ViewedProject, number: int) -> tuple[Page[RunState], RunList]:
