@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from ralf.brief import lines
-from ralf.model.entries import Item, Mark
+from ralf.facts.state import State
+from ralf.model.entries import Item, Mark, Step
 from recordkit import Session
 
 COMMITTED = "[rows 64274e0f] Mend the valve"
@@ -174,3 +177,17 @@ def test_tasks_are_followed_by_their_numbers_and_the_printed_list_holds_over_the
         Item("1", "Read", "completed"),
         Item("3", "Sail (ada) [blocked by #1]", "in_progress"),
     )
+
+
+def test_many_commands_that_failed_cost_no_square() -> None:
+    def seconds(count: int) -> float:
+        steps = [
+            Step(f"c{n}", kind="command", object=f"make part{n} {'x ' * 300}", outcome="failed") for n in range(count)
+        ]
+        begun = time.process_time()
+        assert len(State.of(steps).failed) == count
+        return time.process_time() - begun
+
+    seconds(50)
+    few, many = (min(seconds(count) for _ in range(3)) for count in (100, 400))
+    assert many < few * 12, (few, many)

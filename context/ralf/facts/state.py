@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from ralf.facts.checks import PIPES, covers, is_same_program, unwrapped
 from ralf.facts.commands import git_words, simple_commands
@@ -81,7 +82,8 @@ class State:
     items     the to-do list, and when it was last changed
     running   tasks in the background without an end: id → (time, what)
     refused   refused calls that were not made since, with the number of messages before them
-    failed    commands that failed and were not repeated with success, with the number of messages before them
+    failed    commands that failed and were not repeated with success, by the last of each line: with the number of
+              messages before them
     """
 
     branch: str = ""
@@ -154,11 +156,10 @@ class State:
             self._checked(step)
         elif step.kind == "command" and not step.looks:
             ran = simple_parts(step.object)
-            self.failed = {
-                id_: known for id_, known in self.failed.items() if simple_parts(known[0].object)[-1] not in ran
-            }
+            for part in ran:
+                self.failed.pop(part, None)
             if step.outcome == "failed":
-                self.failed[step.id] = (step, self.messages)
+                self.failed[ran[-1]] = (step, self.messages)
 
     # ---- checks ----
 
@@ -255,6 +256,7 @@ def _repeats(step: Step, refused: Step) -> bool:
     return is_same or refused.object in dict(step.files) or (step.kind, step.object) == ("edit", refused.object)
 
 
+@lru_cache(maxsize=512)  # what was refused is compared with each later call
 def simple_parts(command: str) -> tuple[str, ...]:
     """The commands of a command line, equal for two that differ only in `cd`, `git -C`, switches, redirections and what
     follows a pipe.
