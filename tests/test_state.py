@@ -179,6 +179,7 @@ def test_tasks_are_followed_by_their_numbers_and_the_printed_list_holds_over_the
     )
 
 
+@pytest.mark.ci
 def test_many_commands_that_failed_cost_no_square() -> None:
     def seconds(count: int) -> float:
         steps = [

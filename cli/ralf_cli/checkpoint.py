@@ -32,11 +32,14 @@ _SESSIONS = 5_000  # of Codex, of all projects, searched for this project's newe
 @click.option("--summarizer", metavar="NAME", help="extractive, or a model: claude, codex, llm, command.")
 @click.option("--keep", metavar="TEXT", multiple=True, help="Hint about content to keep (repeatable).")
 @click.option(
-    "--as", "read_as", type=click.Choice(["text"]), help="Read it as a plain document; nothing in it becomes a rule."
+    "--as",
+    "read_as",
+    type=click.Choice(["text"]),
+    help="Read the transcript as a plain document; nothing in it becomes a rule.",
 )
 @click.option("--again", is_flag=True, help="Also read a session of another route, from its start.")
 @click.option("--restart", is_flag=True, help="Read a replaced transcript from its start.")
-@click.option("--watch", is_flag=True, help="Follow the transcript and checkpoint when due.")
+@click.option("--watch", is_flag=True, help="Follow the transcript and write each checkpoint when it is due.")
 @click.option(
     "--every", type=click.IntRange(min=1), metavar="N", help="With --watch: number of tokens between checkpoints."
 )
@@ -54,8 +57,8 @@ def checkpoint(
     """Checkpoint new transcript content: write a checkpoint to ROUTE for each new segment.
 
     Without new content, ralf writes nothing. Without --again, ralf rejects a session that belongs to another route.
-    ROUTE becomes the session's route unless the session has a route. A model costs tokens and runs only if you name it
-    here or in config.local.yaml; if the model fails, ralf keeps the built-in checkpoint.
+    ROUTE becomes the session's route unless the session already has one. A model costs tokens and runs only if you name
+    it here or in config.local.yaml; if the model fails, ralf keeps the built-in checkpoint.
 
     \b
     Examples:

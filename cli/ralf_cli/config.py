@@ -21,9 +21,9 @@ def config(key: str | None, values: tuple[str, ...], local: bool, to_default: bo
     """Show the settings of this project: value, source (default, config.yaml, config.local.yaml or an environment
     variable) and meaning. With KEY, print only the value of KEY; with VALUE, set KEY.
 
-    ralf validates each change and rewrites one line of config.yaml. A list takes several VALUEs. Settings that control
-    what this machine may run, such as a model or a command, require --local and a person. docs/config.md describes each
-    key.
+    ralf validates each change and rewrites one line of config.yaml. A list takes several VALUEs. Settings that allow
+    this machine to run something, such as a model or a command, require --local, and only a person can change them.
+    docs/config.md describes each key.
 
     \b
     Examples:

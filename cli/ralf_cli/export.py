@@ -37,8 +37,8 @@ def export(
     memory: Path | None,
 ) -> None:
     """Export ROUTE as one file for a pull request (--html, --md), or as a prompt for another tool's agent (--for). With
-    --memory, write the most valuable memory items, as many as the client loads, into a section of FILE. ralf replaces
-    only that section.
+    --memory, write the most valuable memory items into a section of FILE, at most as many as the client loads. ralf
+    replaces only that section.
 
     ralf does not export content from other machines until you accept it (`ralf trust`).
 
@@ -99,11 +99,12 @@ def _export_memory(file: Path) -> None:
 @command("root", is_fenced=False)
 @click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Port. Default: a free port.")
 def web(port: int) -> None:
-    """Show this project's sessions, routes, tasks, memory and runs, and your pending items, in a browser until Ctrl-C.
+    """Show this project's sessions, routes, tasks, memory and runs in a browser until Ctrl-C, and the items that
+    need your attention.
 
-    The server listens on 127.0.0.1 only and prints a single-use URL. On the pages, you can record and drop decisions,
-    accept, drop and add memory items, and send notices; ralf records them as yours. Agents never wait for the pages.
-    Requires the extra `web`.
+    The server listens on 127.0.0.1 only and prints a single-use URL. On the pages, you can record and drop decisions;
+    accept, drop and add memory items; and send notices. ralf records these actions as yours. Agents do not wait for an
+    action on the pages. Requires the extra `web`.
     """
     _check_extra("ralf web")
     from ralf_integrations.web import server

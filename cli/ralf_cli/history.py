@@ -82,12 +82,12 @@ def emit_words(words: Iterable[Told]) -> None:
 
 @command("dry_run")
 @with_words("[ROUTE] [rN|ID]")
-@click.option("--to", metavar="CP|rN", help="Restore the content right after this checkpoint or revision.")
+@click.option("--to", metavar="CP|rN", help="Restore the content as it was right after this checkpoint or revision.")
 @click.option("--because", metavar="WHY", default="", help="Reason to record.")
 def undo(words: tuple[str, ...], to: str | None, because: str) -> None:
-    """Undo the last write that your ralf made to ROUTE: a decision, a drop, an edit or a hand-over. With rN, undo the
+    """Undo the last write to ROUTE in this clone: a decision, a pin, a drop, an edit or a hand-over. With rN, undo the
     write of revision N (see `ralf log`). With the ID of a decision, drop the decision permanently: no checkpoint
-    records it again. With --to, undo all later writes by any author.
+    records it again. With --to, undo all writes by any author after that checkpoint or revision.
 
     An undo is a new record; later records remain. Repeat the command to undo earlier writes. Agents can
     undo only writes by agents and cannot use --to.

@@ -25,8 +25,8 @@ def import_(ctx: click.Context, words: tuple[str, ...], since: str | None) -> No
     tasks: lists of Aqua, beads, Claude Code (name the folder), Task Master, prd.json, ralph-orchestrator
     claude-code, codex, gemini, opencode: existing sessions of this project
 
-    ralf imports history into the route of its task, otherwise of its agent. Sources remain unchanged, and repeated
-    imports add only new content.
+    ralf imports history into the route of its task or, if no task is known, of its agent. Sources remain unchanged, and
+    repeated imports add only new content.
 
     \b
     Examples:

@@ -66,7 +66,7 @@ def _change(change: Change | None, what: str) -> list[Step]:
 @click.option("--verify-commands", is_flag=True, help="Let `ralf task done` run the `verify:` commands of tasks.")
 @click.option("--share", is_flag=True, help="Share this clone's decisions through git, one small file per record.")
 @click.option("--off", is_flag=True, help="Disable the hooks in this project; `ralf init` enables them.")
-@click.option("--uninstall", is_flag=True, help="Uninstall ralf; keep routes and journals.")
+@click.option("--uninstall", is_flag=True, help="Remove ralf from this project; keep routes and journals.")
 def init(
     client: str | None,
     shared: bool,
@@ -84,7 +84,8 @@ def init(
     --uninstall restores the file, and a second run changes nothing. You can read and checkpoint routes without
     `ralf init`.
 
-    Without --client, --uninstall disables ralf in the project and removes everything installed from it.
+    Without --client, --uninstall disables ralf in the project and removes all hooks and sections that were installed
+    from the project.
 
     \b
     Examples:

@@ -273,15 +273,15 @@ def _running() -> LoopState:
 @command(is_fenced=False)
 @click.argument("route")
 def handover(route: str) -> None:
-    """Store an orchestrator's state in ROUTE: read JSON from standard input, write JSON to standard output.
+    """Store an orchestrator's state, read as JSON from standard input, in ROUTE. Print the result as JSON.
 
     The input is {"assignments": {NAME: TASK}, "queue": [TASK], "decisions": [TEXT or {"decision", "rationale"}],
     "channels": {NAME: HEALTH}, "goal": TEXT, "tokens": N, "window": N}. All keys are optional; a missing key leaves its
     value unchanged. ralf stores new content immediately; a fresh orchestrator reads it with `ralf show ROUTE --brief`.
 
-    The output is {"recorded", "checkpoint_id", "tokens", "window", "percent", "ends"}: the fill level of the
-    orchestrator's window, and whether a fresh orchestrator should replace it. Without "tokens" and "window", ralf reads
-    the session's log.
+    The output is {"recorded", "checkpoint_id", "tokens", "window", "percent", "ends"}. "percent" is the fill level of
+    the orchestrator's window; "ends" is true if a fresh orchestrator should continue. Without "tokens" and "window",
+    ralf reads the session's log.
 
     \b
     Examples:

@@ -18,11 +18,11 @@ def hook(event: str, client: str) -> None:
     """Handle a client hook: read the client's JSON from standard input, write JSON or nothing to standard output.
 
     EVENT is the client's name for the event. `ralf hook` does nothing in projects without `ralf init` or after
-    `ralf init --off`. Errors never reach the client: ralf logs them to hooks.log in the store's cache and shows each
-    error once.
+    `ralf init --off`. Errors never fail the hook: ralf logs them to hooks.log in the store's cache and shows each error
+    once, in the answer to a later hook.
 
     \b
-    Exit status: 0 always, except 1 for an unknown client or a missing event (2 would block the client)
+    Exit status: always 0, except 1 for an unknown client or a missing event (2 would block the client)
     """
     from ralf_integrations.hooks import instant
 

@@ -155,7 +155,7 @@ class _Main(LazyGroup):
         "Agents and their tasks": {
             "task:task": "List, claim and finish tasks.",
             "loop:loop": "Run a fresh agent for each task.",
-            "memory:memory": "Show and correct what an agent has learned.",
+            "memory:memory": "Show and correct an agent's memory.",
             "writing:handover": "Record a hand-over for the next agent on a route.",
         },
         "Setup": {
@@ -203,7 +203,7 @@ def main(ctx: click.Context, load_context: str | None) -> None:
       ralf decide "Use SQLite" --because "one file, many readers"
 
     \b
-    Exit status: 0 success (including nothing to do) · 1 failed (unwritable, disk full) ·
+    Exit status: 0 success, even if there was nothing to do · 1 failure (unwritable, disk full) ·
     2 usage error or invalid name · 3 not found (route, transcript, id) · 4 damaged data · 5 busy or conflict ·
     130 interrupted (Ctrl-C)
     """

@@ -32,7 +32,7 @@ _NOTES = 20  # notes that are printed: dropped evidence is a note per checkpoint
 @click.option("--repair", is_flag=True, help="Repair a damaged store and report each repair.")
 @click.pass_context
 def doctor(ctx: click.Context, route: str | None, store: bool, repair: bool) -> None:
-    """Check the installation and suggest fixes; with --store or --repair, check the entire store.
+    """Check the installation and suggest fixes. With --store, --repair or ROUTE, check the store instead.
 
     Without --repair, `ralf doctor` changes nothing. It never executes code from the repository. A repair uses the
     journal: ralf saves unreadable lines in a .damaged file next to the journal, and the journal records the loss.
@@ -95,8 +95,9 @@ def gc(age: str | None, memory: str | None) -> None:
     """Drop old evidence: the transcript text behind checkpoints. Nothing else deletes evidence by age. With --memory,
     drop items with low confidence and few uses, except items from a person; `ralf memory edit --to` restores them.
 
-    ralf lists the evidence and the text that `ralf show` will lose, then asks for confirmation. The newest checkpoint
-    of each route keeps its evidence. Only a person at a terminal can drop evidence; --json and --dry-run only list it.
+    ralf lists the evidence and the checkpoints that lose their text in `ralf show`, then asks for confirmation. The
+    newest checkpoint of each route keeps its evidence. Only a person at a terminal can drop evidence; --json and
+    --dry-run only list it.
     """
     if memory is not None and age is None:
         _tidy(memory)
@@ -145,8 +146,8 @@ def _tidy(agent: str) -> None:
 @click.option("--run", metavar="RUN", help="Delete a run: its records, states and output.")
 @click.pass_context
 def forget(ctx: click.Context, route: str | None, id_: str | None, text: str | None, run: str | None) -> None:
-    """Erase the decision or checkpoint ID of ROUTE, or with --text any text, from the entire store. Without ID and
-    --text, erase all of ROUTE; ROUTE is then required.
+    """Erase a decision or checkpoint (ID) of ROUTE, or any text (--text), from the entire store. Without ID and
+    --text, erase all of ROUTE, which is then required.
 
     ralf erases the text from records, evidence, files, caches and the index, and reads them back to verify. This cannot
     be undone. The search ignores differences in case, white space, Markdown, NFC or NFD, JSON escapes, percent encoding
@@ -240,9 +241,8 @@ def _lines(found: Forgotten) -> list[str]:
 @command()
 @route_argument("name")
 def trust(name: str | None) -> None:
-    """Show and accept all content in the store that your ralf did not write: content from a repository, archive or
-    copy, content that other clones share (`ralf init --share`), and a config.local.yaml with commands that you have not
-    allowed.
+    """Show the foreign content in the store, and accept it: content from a repository, archive or copy, content that
+    other clones share (`ralf init --share`), and a config.local.yaml with commands that you have not allowed.
 
     ROUTE can also be a task, an agent's memory, or a person who shares content. Until you accept the content, hooks do
     not pass it to agents, and agents cannot claim its tasks. Only a person at a terminal can accept content.

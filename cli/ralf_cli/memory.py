@@ -30,7 +30,7 @@ memory = LazyGroup(
     name="memory",
     sections="memory:show memory:add memory:edit memory:drop memory:accept",
     alone="show",
-    help="""Show and correct what an agent has learned across tasks.
+    help="""Show and correct the knowledge that an agent keeps across tasks.
 
     A memory contains traps (a trap is a command that fails, and its fix), working commands, preferences, facts,
     patterns and relationships. You can edit its Markdown file, `.autonomous/context/memory/AGENT.md`, at any time. Each
@@ -182,7 +182,7 @@ def add(kind: str, text: str, evidence: tuple[str, ...], expires: str, **fields:
 @click.argument("values", nargs=-1, metavar="[FIELD=VALUE]...")
 @click.option("--to", metavar="rN", help="Restore the memory to this revision.")
 def edit(id_: str | None, values: tuple[str, ...], to: str | None) -> None:
-    """Change fields of the item ID. You can also edit the memory's file at any time, in any editor."""
+    """Change fields of the item with this ID. You can also edit the memory's file at any time, in any editor."""
     if to is not None and id_ is None:
         agent, number = _whose()[1], to.strip("[] r")
         check_person(agent, "nothing was restored", f"ralf memory edit --to {to}")
@@ -199,7 +199,7 @@ def edit(id_: str | None, values: tuple[str, ...], to: str | None) -> None:
 @click.argument("id_", metavar="ID", callback=_as_id)
 @click.option("--because", metavar="WHY", default="", help="Reason to record.")
 def drop(id_: str, because: str) -> None:
-    """Drop the item ID. Hooks do not learn the item again; `ralf memory add` restores it."""
+    """Drop the item with this ID. Hooks do not learn the item again; `ralf memory add` restores it."""
     _recorded(delta("drop", id_, reason=because, origin=_origin()))
     answer({"id": id_, "dropped": True}, f"dropped: {id_}")
 
@@ -207,6 +207,6 @@ def drop(id_: str, because: str) -> None:
 @command(*_TAKES)
 @click.argument("id_", metavar="ID", callback=_as_id)
 def accept(id_: str) -> None:
-    """Accept the offered item ID; ralf then treats the item as yours. Only a person can accept items."""
+    """Accept the offered item with this ID; ralf then treats the item as yours. Only a person can accept items."""
     check_person(_whose()[1], f"{id_} was not accepted", f"ralf memory accept {id_}")
     _tell(_recorded(delta("accept", id_)).get(id_), "accepted")

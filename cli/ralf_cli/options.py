@@ -136,7 +136,7 @@ _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 def with_since(command: F) -> F:
     """Add `--since WHEN`; the command gets `since`: a time in UTC as in records, or None."""
-    text = "Only newer items: an age (30m, 12h, 2d, 3w) or a local date (2026-11-20, yesterday)."
+    text = "Only newer items. WHEN: an age (30m, 12h, 2d, 3w) or a local date (2026-11-20, yesterday)."
     return click.option("--since", metavar="WHEN", callback=_since, help=text)(command)
 
 

@@ -99,7 +99,8 @@ def show(
     """Show the context of ROUTE: goal, current state, next steps, decisions, facts, history. With the ID of a decision
     or checkpoint, show its source: the transcript lines, the turn that contains them, and the messages that follow.
 
-    The command also reports work without a checkpoint. --json prints the whole context, or one section with --section.
+    The command also reports the number of tokens in the newest session that are in no checkpoint yet. --json prints the
+    whole context, or one section with --section.
 
     \b
     Examples:
@@ -221,10 +222,10 @@ def _indented(text: str) -> str:
 @click.option("-n", "-k", "limit", type=click.IntRange(min=1), default=5, metavar="N", help="Show at most N hits. [5]")
 @with_since
 def search(query: str, route: str | None, limit: int, since: str | None) -> None:
-    """Search all routes for the words in QUERY: messages, texts, failed commands, decisions and evidence.
+    """Search the messages, texts, failed commands, decisions and evidence of all routes for the words in QUERY.
 
     Among equal matches, active decisions rank first, then messages, then output; newer items rank before older items.
-    With --since, search only decisions made and checkpoints completed after WHEN, with their text.
+    With --since, search only decisions and checkpoints newer than WHEN, and their text.
 
     \b
     Examples:

@@ -26,11 +26,17 @@ def route(name: str | None, new: str | None, close: bool, because: str, is_new: 
     make ROUTE current for this session or, at a terminal, for this project's commands.
 
     \b
-    The first match applies: BB5_ROUTE, RALF_TASK_ID, BB5_TASK_ID in the environment; the task of the loop's current run
-    (RALF_RUN_DIR, RALF_RUN_ID); `ralf route NAME`; the route that the session's first prompt names; the route of the
-    git branch, except the main branch; a new route named after the prompt; `default`. `route_by` in config.yaml
-    disables the branch, the new name, or both. If the session already has checkpoints in a route, that route takes
-    precedence over a route that was not chosen explicitly.
+    The first match selects the route:
+      1. BB5_ROUTE, RALF_TASK_ID or BB5_TASK_ID in the environment, or the task of the loop's current run
+         (RALF_RUN_DIR, RALF_RUN_ID)
+      2. `ralf route NAME`
+      3. the route that the session's first prompt names
+      4. the route of the git branch, except the main branch
+      5. a new route, named after the prompt
+      6. `default`
+
+    `route_by` in config.yaml disables rule 4, rule 5, or both. If the session already has checkpoints in a route, that
+    route takes precedence over a route that was not chosen explicitly.
 
     A choice at a terminal does not affect agents' sessions, and vice versa. Choose within the session
     (`! ralf route NAME` in Claude Code), or start the session with RALF_TASK_ID=NAME.

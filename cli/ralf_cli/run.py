@@ -26,9 +26,9 @@ run = LazyGroup(
     sections="run:show run:retry run:cancel",
     help="""List, follow and control the runs of agents.
 
-    A run is the durable state of an agent that your program stores with `ralf.agent`: saved states, calls made once,
-    decisions, signals and output. These commands show metadata, never the content of states, answers and signals; only
-    --output prints content.
+    A run is the durable state of an agent that your program stores with `ralf.agent`: saved states, results of calls
+    that must run only once, decisions, signals and output. These commands show metadata, never the content of states,
+    answers and signals; only --output prints content.
 
     \b
     Examples:
@@ -150,7 +150,7 @@ def retry(run: str) -> None:
     """Reopen RUN: its iteration restarts at the first attempt, with its saved state and answers. A waiting or paused
     step continues immediately.
 
-    The agent runs in its own program: start the program, unless it is waiting.
+    ralf does not start the agent's program: start it yourself, unless it is still running.
     """
     _tell(retry_run(run, given("step"), root=root()))
     say("start its program, unless it is running: it continues there")
@@ -196,10 +196,12 @@ def send(
     id_: str | None,
 ) -> None:
     """Send TEXT to TO: a session id (the first 4 characters suffice), a route with working sessions, the name of a
-    loop's agent, or, with --signal, a run. Without arguments, print the messages for this agent, once.
+    loop's agent, or, with --signal, a run. Without arguments, print the new messages for this agent; ralf prints each
+    message only once.
 
-    The receiver's next hook passes the message to its agent once, as data with the sender's name. An agent's message
-    consists of one or two sentences and names files instead of quoting them. A run receives each signal once, in order.
+    The receiver's next hook passes the message to its agent once, as data with the sender's name. A message from an
+    agent must consist of one or two sentences, and must name files instead of quoting them. A run receives each signal
+    once, in order.
 
     \b
     Examples:

@@ -41,11 +41,11 @@ _ID = 8  # characters of a session's id, at least
 )
 @click.option("--all", "all_", is_flag=True, help="Show every session: window, pressure, last checkpoint, problems.")
 @click.option("--idle", is_flag=True, help="With --all: include sessions idle for more than a day.")
-@click.option("--nudge", is_flag=True, help="With --all: notify each session that crosses the threshold.")
+@click.option("--nudge", is_flag=True, help="With --all: ask each session at or above `health_pressure` to hand over.")
 @click.option("--watch", is_flag=True, help="With --all: refresh every two seconds until Ctrl-C.")
 def status(route: str | None, all_: bool, idle: bool, nudge: bool, watch: bool) -> Status | None:
-    """Show the current route and the rule that selected it, its last checkpoint, the tokens until the next checkpoint,
-    the last hook call, the tasks, the loop, other routes, and problems in any route.
+    """Show the current route, the rule that selected it, its last checkpoint and the tokens until the next checkpoint.
+    Also show the last hook call, the tasks, the loop, other routes, and problems in any route.
 
     With --all, show every session known from hooks or client logs: tokens in its window, pressure, growth, minutes
     until the next checkpoint and until compaction, and problems. Times are estimates.

@@ -35,7 +35,11 @@ task = LazyGroup(
     """,
     params=[
         shared(
-            "task", "--task", of="ralf task", metavar="ID", help="Default: the task in RALF_LEASE, otherwise your task."
+            "task",
+            "--task",
+            of="ralf task",
+            metavar="ID",
+            help="Task to act on. Default: the task in RALF_LEASE, otherwise your task.",
         )
     ],
 )
@@ -107,10 +111,10 @@ def add(title: str, **fields: Any) -> None:
 @click.option("--status", type=click.Choice(("pending", "cancelled")), help="Cancel or reopen the task.")
 @click.option("--into", "titles", multiple=True, metavar="TITLE", help="Replace the task with this part. Repeatable.")
 def edit(id_: str, titles: tuple[str, ...], **fields: Any) -> None:
-    """Change the task ID. You can also edit the task file at any time, in any editor.
+    """Change the task with this ID. You can also edit the task file at any time, in any editor.
 
     --into cancels the task and replaces it with parts. The parts inherit its role, priority and dependencies; tasks
-    that depended on it depend on the last part.
+    that depended on it then depend on the last part.
     """
     wanted = _given(**fields)
     if titles and wanted:
@@ -191,7 +195,7 @@ def show(id_: str | None, fresh: bool, max_tokens: int) -> None:
 @click.option("--role", metavar="ROLE", help="Prefer tasks for this role, then tasks for any role.")
 @click.option("--lease", default="15m", metavar="TIME", help="Inactivity after which the claim expires. [15m]")
 def claim(id_: str | None, role: str | None, lease: str) -> None:
-    """Claim the task ID, or the ready task with the highest priority, and print the task with its lease.
+    """Claim the ready task with the highest priority, or the task with this ID. Print the task with its lease.
 
     Hooks, and every `ralf` command that runs with RALF_LEASE, renew the claim. When a claim expires, the task can be
     claimed again. If you already hold a task, ralf prints that task.
@@ -218,8 +222,8 @@ def done(summary: str) -> None:
     """Complete your task. SUMMARY is the result, with information for later agents; - reads standard input.
 
     If the task's `verify` command may run (verify_commands in config.local.yaml), the command must pass; if it fails,
-    you keep the task. Without the command, ralf records the last test run after the last edit as evidence. If the lease
-    has expired and another agent holds the task, ralf records nothing.
+    you keep the task. If no such command may run, ralf records the last test run after the last edit as evidence. If
+    the lease has expired and another agent holds the task, ralf records nothing.
 
     \b
     Exit status: 1 `verify` failed · 3 you hold no task, or the task does not exist ·
@@ -242,7 +246,7 @@ def fail(reason: str) -> None:
 @click.argument("id_", required=False, metavar="[ID]")
 @click.option("--note", metavar="TEXT", default="", help="Note for the next agent.")
 def release(id_: str | None, note: str) -> None:
-    """Release the task ID, or your task, so that another agent can claim it. ralf does not record a failure."""
+    """Release your task, or the task with this ID, so that another agent can claim it. No failure is recorded."""
     state = claims.release(id_, note=note, root=root())
     _tell(state, tasktext.ended(state))
 
@@ -267,7 +271,9 @@ def _tell(state: TaskState, text: str) -> None:
 
 @command("dry_run")
 @click.option("--every", type=click.IntRange(min=1), metavar="N", help="Place a checkpoint after every N tasks.")
-@click.option("--budget", type=click.IntRange(1), metavar="TOKENS", help="Place a checkpoint per TOKENS of work.")
+@click.option(
+    "--budget", type=click.IntRange(1), metavar="TOKENS", help="Place a checkpoint after about every TOKENS tokens."
+)
 @click.option("--draw", is_flag=True, help="Show the current plan; change nothing.")
 @click.option("--anew", is_flag=True, help="Ignore the current plan and its edits.")
 def plan(every: int | None, budget: int | None, draw: bool, anew: bool) -> None:

@@ -47,8 +47,8 @@ def decide(
     origin: str | None,
     is_new: bool,
 ) -> None:
-    """Record the decision TEXT in ROUTE with its reason and rejected options. With --pin, record a message from the
-    user instead.
+    """Record the decision TEXT in ROUTE with its reason and rejected options. With --pin, pin a message from the user
+    instead: every brief then shows the message.
 
     To remove a pin, use `ralf undo` or edit the route file.
 
@@ -113,7 +113,8 @@ def handover(route: str, file: Path | None, is_new: bool) -> None:
     state), "## Why", "## Next" (ordered steps), "## Open" (unanswered or unchecked points), "## Decided" (one bullet
     per decision, with "why:" and "not:" on the lines below), "## Avoid" (failed approaches), "## Facts", and "##
     Lasting" (offered to the memory for later tasks). Items in Open, Decided, Avoid and Facts remain active until a
-    hand-over closes them with "- OPEN-001: why" under "## Ended". ralf marks names that the record does not contain.
+    hand-over closes them with "- OPEN-001: why" under "## Ended". ralf marks names, such as paths and numbers, that
+    appear nowhere in the record of the session.
 
     ralf records a hand-over as yours if you run the command at a terminal, outside an agent's shell, without
     redirecting its output. Quote 'EOF' to prevent the shell from expanding backticks.

@@ -52,7 +52,7 @@ def recorded(folder: Path) -> str:
         *(f"  {line}" for line in _kept(handed)),
         f"  {again[0]['text']}",
         "",
-        '$ ralf search "one file needs no server" -k 1  # anything that was said, with its place',
+        '$ ralf search "one file needs no server" -k 1  # finds any text of a session, with its location',
         *(f"  {line}" for line in _found(ran.out)),
     ]
     return "```console\n" + "\n".join(line.rstrip()[:_SHOWN] for line in lines) + "\n```\n"

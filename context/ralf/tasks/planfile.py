@@ -31,8 +31,8 @@ MOST_ITEMS = 100_000
 _MOST_TITLE = 60  # characters of a title that are shown beside an id
 
 _HEAD = """\
-# The plan, made by `ralf plan`: each chain does its tasks from top to bottom, one after the other.
-# You may move lines and add `- checkpoint: by hand`; both stay. Comments are not kept, and no one reads the titles.
+# The plan, written by `ralf plan`: each chain runs its tasks from top to bottom, one after the other.
+# You may move lines and add `- checkpoint: by hand`; both are kept. Comments are dropped, and titles are ignored.
 """
 
 _CHECKPOINT = "checkpoint"
