@@ -23,7 +23,7 @@ from ralf_integrations.hooks.receipts import Arrival
 from ralf_integrations.hooks.session_registry import KnownSession
 from ralf_integrations.loop import state as loops
 from ralf_integrations.loop.state import LoopState
-from ralf_integrations.web.reading import Reader, ViewedProject, stamp_of
+from ralf_integrations.web.reading import Reader, ViewedProject
 
 FRESH = 5.0
 """Seconds for which a look is shown without another."""
@@ -81,8 +81,6 @@ class Sessions:
             raise NotFound(session[:80] or "session", "no such session of this project", "ralf status --all --idle")
         return found[0]
 
-    # ---- a look ----
-
     def _taken(self) -> Look:
         try:
             seen = self._sessions()
@@ -98,7 +96,8 @@ class Sessions:
 
 def _read_tail(path: Path, after: Position) -> Tail:
     """As `tail.read`; a log that has not changed, of which no more was taken, is not read again."""
-    return _tail(path, after, stamp_of(path))
+    found = path.stat()
+    return _tail(path, after, (found.st_ino, found.st_size, found.st_mtime_ns))
 
 
 @lru_cache(maxsize=256)
