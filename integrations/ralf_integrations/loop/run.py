@@ -223,7 +223,7 @@ class Loop:
         parked = {agent.role: self._is_parked(agent) for agent in self._options.agents}
         others = parked.get("", True) is False  # whoever has no role does what no other does
         roles = [role for role, is_parked in parked.items() if role and is_parked == others]
-        return self._work.ready_for(roles, most, others=others, without=without)
+        return self._work.tasks.ready_for(roles, most, others=others, without=without)
 
     def _is_parked(self, agent: Agent) -> bool:
         until = self._state.parked.get(agent.client or agent.label, 0.0)
@@ -281,7 +281,7 @@ class Loop:
         own, others = self._work.of_agent(known.task, known.agent)
         if own is None:
             self._tell("end", "its task is gone", start)
-        promised: list[tuple[str, str, Job]] = []
+        promised: dict[str, str] = {}  # by task, the lease under which what its agent promised is being recorded
         for state in (own, *others):
             if state is not None:
                 self._done_in[state.task.id] = Path(known.cwd)
@@ -289,11 +289,12 @@ class Loop:
                 lease = state.claim.lease(state.task.id) if is_other and state.claim else known.lease
                 verdict = self._verdict(start, state, lease)
                 if verdict.promise:
-                    promised.append((state.task.id, lease, self._promised(start, state, lease, verdict)))
+                    self._close(start, state, lease, verdict)
+                    promised[state.task.id] = lease
                 else:
                     self._settle(start, state, lease, verdict)
-        for id_, lease, job in promised:
-            while not job.is_over():
+        for id_, lease in promised.items():
+            while not start.closing[id_].is_over():
                 yield SOON
             del start.closing[id_]
             state = self._work.get(id_)
@@ -322,15 +323,13 @@ class Loop:
             )
         )
 
-    def _promised(self, start: Start, state: TaskState, lease: str, verdict: Verdict) -> Job:
+    def _close(self, start: Start, state: TaskState, lease: str, verdict: Verdict) -> None:
         """What an agent promised is done as if it had used the command, which may run `verify:` and take its time."""
         how = self._work.done if verdict.outcome == "done" else self._work.fail
         text = verdict.summary or f"its agent promised {verdict.promise}"
         seconds = SETTLING + (self._work.verify_seconds() if state.task.verify.strip() else 0.0)
-        job = Job(lambda: how(lease, text), str(start.told.errors), seconds)
-        start.closing[state.task.id] = job
+        start.closing[state.task.id] = Job(lambda: how(lease, text), str(start.told.errors), seconds)
         self._tell("end", f"promised {verdict.promise}", start, state, detail=state.task.title)
-        return job
 
     def _settle(self, start: Start, state: TaskState, lease: str, verdict: Verdict) -> None:
         """Record the outcome for one task, and what comes next."""
