@@ -38,7 +38,7 @@ from ralf_integrations.loop.work import Work
 
 _LONGEST_PAUSE = 300.0  # seconds before a task is tried again
 _POLL = 1.0  # seconds between two looks for tasks that others finish or add
-_ROTATE = 5.0  # seconds between two looks at the sizes of logs
+_TIDY = 5.0  # seconds between two looks at the sizes of logs
 _AHEAD = 64  # ready tasks beyond those that could be started that are looked at
 _LOG = 4 << 20  # bytes of the loop's own log
 _RECORDING = 60.0  # seconds beyond the time limit of a `verify:` command, for recording what it came to
@@ -66,7 +66,7 @@ class Loop:
         self._checking: Job | None = None
         self._is_stopped = False
         self._begun = time.monotonic()
-        self._looked = self._rotated = self._idle_looked = -math.inf
+        self._looked = self._tidied = self._idle_looked = -math.inf
         self._said: dict[str, str] = {}  # what was told last of what may hold on
 
     # ---- all of it ----
@@ -111,7 +111,7 @@ class Loop:
         if not self._is_stopped and (cap := self._options.caps.reached_by_running(self._used(), lasts)):
             self._stop(f"cap reached: {cap}")
         self._fill()
-        self._rotate()
+        self._tidy()
         if self._starts or (self._checking is None and not self._state.reason and not self._is_nothing_left()):
             return True
         if self._checking is None or self._checking.is_over():
@@ -333,43 +333,34 @@ class Loop:
 
     def _settle(self, start: Start, state: TaskState, lease: str, verdict: Verdict) -> None:
         """Record the outcome for one task, and what comes next."""
-        outcome, task, told = verdict.outcome, state.task, verdict.told
-        if outcome in ("done", "failed"):
-            self._forget(task.id)
-            detail = task.title if outcome == "done" else state.reason
+        outcome, task, told, why = verdict.outcome, state.task, verdict.told, ""
+        detail = task.title if outcome == "done" else state.reason if outcome == "failed" else verdict.said
+        tries = 0 if outcome == "handed-over" else works.failures(state) + 1
+        if outcome not in ("done", "failed", "released", "limit"):
+            if tries > self._options.retries:
+                why = f"{verdict.note} (attempt {tries} of {self._options.retries + 1}: {outcome})"
+                told = f"failed after {tries} attempt{'s' * (tries != 1)}: {told}"
+            elif idle := self._idle_rounds(start, state):
+                told, detail = f"stalled: no change of its route, files, commits or tests over {idle} rounds", ""
+                why = f"{told}; the last one: {outcome}: {verdict.note}"
+        if why or outcome in ("done", "failed"):
+            if why:
+                self._work.fail(lease, why)
+            self._rounds.pop(task.id, None)
             self._tell("end", told, start, state, detail=detail)
             return
-        if outcome not in ("released", "limit"):
-            tries = 0 if outcome == "handed-over" else works.failures(state) + 1
-            if tries > self._options.retries:
-                which = f"(attempt {tries} of {self._options.retries + 1}: {outcome})"
-                self._work.fail(lease, f"{verdict.note} {which}")
-                self._forget(task.id)
-                text = f"failed after {tries} attempt{'s' * (tries != 1)}: {told}"
-                self._tell("end", text, start, state, detail=verdict.said)
-                return
-            if idle := self._idle_rounds(start, state):
-                what = f"stalled: no change of its route, files, commits or tests over {idle} rounds"
-                self._work.fail(lease, f"{what}; the last one: {outcome}: {verdict.note}")
-                self._forget(task.id)
-                self._tell("end", what, start, state)
-                return
         self._work.release(lease, outcome, verdict.note)
         if verdict.limit is not None:
             self._park(start, state, verdict.limit.ends(time.time()), named=bool(verdict.limit.until))
         elif outcome in ("released", "handed-over"):
             more = "; a fresh agent goes on" * (outcome == "handed-over")
-            self._tell("end", f"{told}{more}", start, state, detail=verdict.said)
+            self._tell("end", f"{told}{more}", start, state, detail=detail)
         else:
             longest = min(_LONGEST_PAUSE, self._options.backoff * 2.0 ** min(tries - 1, 30))
             delay = longest * random.uniform(0.5, 1.0)  # noqa: S311  # so that workers do not come at once
             self._not_before[task.id] = time.monotonic() + delay
             again = duration_text(max(0.1, round(delay, 1)))
-            self._tell("retry", f"{told}; again in {again}", start, state, detail=verdict.said)
-
-    def _forget(self, task: str) -> None:
-        self._rounds.pop(task, None)
-        self._not_before.pop(task, None)
+            self._tell("retry", f"{told}; again in {again}", start, state, detail=detail)
 
     def _idle_rounds(self, start: Start, state: TaskState) -> int:
         """Rounds over which nothing of a task has changed, if they are too many; else 0."""
@@ -466,14 +457,11 @@ class Loop:
         if any(now < one <= time.monotonic() for one in pauses):
             self._looked = -math.inf
 
-    def _rotate(self) -> None:
+    def _tidy(self) -> None:
         now = time.monotonic()
-        if now >= self._rotated + _ROTATE:
-            self._rotated = now
-            for start in self._starts:
-                logs.rotate(start.told.output)
-                logs.rotate(start.told.errors)
-            logs.prune(self._logs, [start.known.name for start in self._starts])
+        if now >= self._tidied + _TIDY:
+            self._tidied = now
+            logs.tidy(self._logs, [start.known.name for start in self._starts])
             logs.rotate(states.log_file(self._project), _LOG)
 
     def _tell(
