@@ -107,16 +107,6 @@ def _judged(ended: Ended) -> Verdict:
     return Verdict("unfinished", f"{how} without `ralf task done`")
 
 
-def promise_not_kept(refused: tuple[str, str], *, stopped: bool) -> Verdict:
-    """What a start came to that promised its task done, where that was not recorded; whether the loop was stopped
-    meanwhile.
-    """
-    if stopped:
-        return Verdict("released", "the loop was stopped")
-    how, said = refused
-    return Verdict("unfinished", f"promised that it is done, but {how or 'that could not be recorded'}", said)
-
-
 def refusal(evidence: Evidence | None, since: float) -> tuple[str, str]:
     """What refused to take a task for done since a time, in our words and in those that it printed; else empty."""
     if evidence is None or evidence.state != "failed" or seconds_of(evidence.at) < int(since):

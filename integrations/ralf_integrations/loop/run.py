@@ -300,7 +300,8 @@ class Loop:
             state = self._work.get(id_)
             if state is not None and works.how_it_stands(state, lease) == "held":
                 refused = outcomes.refusal(state.evidence, known.began)
-                self._settle(start, state, lease, outcomes.promise_not_kept(refused, stopped=start.stopped))
+                ended = Ended(start.status, "held", stopped=start.stopped, refused=refused)
+                self._settle(start, state, lease, outcomes.judge(ended))
 
     def _verdict(self, start: Start, state: TaskState, lease: str) -> Verdict:
         """What a start came to for a task that its agent had."""
