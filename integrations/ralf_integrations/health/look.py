@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -188,8 +188,14 @@ class _Looking:
         choice = routing.choose(self._project, session=one.session or session)
         if one.route and not choice.is_chosen:
             choice = routing.Choice(one.route, choice.rule)
-        choice = offsets.route_of(self._project, session, choice)
-        return routing.known(self._project, choice.route) or choice.route
+        route = routing.known(self._project, choice.route) or choice.route
+        if choice.is_chosen or session not in self._held:
+            return route
+        return route if offsets.ingest_offset(self._project, route, session).position.byte else self._held[session][0]
+
+    @cached_property
+    def _held(self) -> dict[str, tuple[str, int]]:
+        return begun(self._project, offsets.recent(self._project))
 
     def _state(self, one: KnownSession, end: Tail, silent: float, context: RouteContext | None) -> tuple[str, str]:
         """What a session is at, and why it is stuck."""
@@ -247,6 +253,17 @@ class _Looking:
 
     def _ago(self, then: float | None) -> float | None:
         return None if then is None else round(max(0.0, self._now - then) / 60, 1)
+
+
+def begun(project: Project, routes: Iterable[str]) -> dict[str, tuple[str, int]]:
+    """By session, which of these routes has most of it, and how many bytes of its transcript that has."""
+    most: dict[str, tuple[str, int]] = {}
+    for route in routes:
+        with suppress(RalfError, OSError):  # a damaged one is said by whoever reads it
+            for session, byte in offsets.ingested_bytes(project, route).items():
+                if byte > most.get(session, ("", 0))[1]:
+                    most[session] = (route, byte)
+    return most
 
 
 def _active_task(end: Tail, context: RouteContext | None, session: str) -> int:
