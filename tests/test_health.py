@@ -339,7 +339,9 @@ def test_the_command_prints_a_table_its_warnings_and_json(ralf_cli: Cli) -> None
     assert session["percent"] == 75.0 and session["warnings"][0]["rule"] == "pressure"
 
 
-def test_a_notice_goes_to_a_session_by_id_prefix_or_to_all_sessions_of_a_route(ralf_cli: Cli, here: Project) -> None:
+def test_a_notice_goes_to_a_session_by_id_prefix_or_to_all_sessions_of_a_route(
+    ralf_cli: Cli, here: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     session_registry.save(here, KnownSession("3f2a91-22", route="tide", seen=time.time()))
     assert ralf_cli("send", "3f2a", "Read it again", "--from", "Ana").status == 0
     assert [(notice.sender, notice.text) for notice in inbox.waiting(here, "3f2a91-22")] == [("Ana", "Read it again")]
@@ -349,3 +351,5 @@ def test_a_notice_goes_to_a_session_by_id_prefix_or_to_all_sessions_of_a_route(r
     ralf_cli("send", "harbour", "x").complains(3, "harbour")
     ralf_cli("send", "tide").complains(2, "ralf send")
     ralf_cli("send", "s-1", " ").complains(2, "s-1")
+    monkeypatch.setenv("CODEX_THREAD_ID", "s-1")
+    assert [(one["text"], one["by"]) for one in ralf_cli("send", "--json").json()] == [("Hand over", "user")]

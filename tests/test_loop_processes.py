@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,6 @@ from loopkit import until
 from ralf_integrations.hooks import session_registry
 from ralf_integrations.loop import logs, processes
 from ralf_integrations.loop.processes import CannotStart, Ending, Gate, Job, Launch
-from storekit import AT_ONCE
 
 pytestmark = [pytest.mark.ci]
 
@@ -88,26 +86,6 @@ def test_a_command_or_folder_that_is_not_there_is_told_at_once(
         opened(Gate(), tmp_path, program, cwd=cwd)
     assert named in str(error.value)
     assert descriptors() == before
-
-
-def test_the_end_of_an_agent_is_the_end_of_its_children_and_of_its_daemons(tmp_path: Path) -> None:
-    mark = f"TASK-x:{os.getpid()}"
-    gate = started(tmp_path, "spawn=60", "daemon=60", "hang", mark=mark)
-    spawned = children(tmp_path, 2)
-    found = {one.pid for one in processes.members(gate.process, f"RALF_LEASE={mark}")}
-    assert found >= {gate.process, *spawned}
-    assert Ending(gate.process, f"RALF_LEASE={mark}", grace=2).wait() >= 3
-    assert waited(gate) == -signal.SIGTERM
-    assert not any(map(lives, spawned))
-
-
-def test_an_agent_that_ignores_the_request_to_end_is_killed_after_the_grace(tmp_path: Path) -> None:
-    gate = started(tmp_path, "deaf", "spawn=60", "hang")
-    children(tmp_path, 1)
-    begun = time.monotonic()
-    Ending(gate.process, grace=0.4).wait()
-    assert 0.4 <= time.monotonic() - begun < 0.4 + AT_ONCE
-    assert waited(gate) == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("is_reaped", [False, True])

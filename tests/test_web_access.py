@@ -6,8 +6,6 @@ import os
 import re
 import signal
 import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -272,12 +270,3 @@ def test_the_command_prints_an_address_and_ends_without_a_trace(
     assert (process.returncode, out) == (status, b"")
     assert "token" not in errors and "Traceback" not in errors
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize("loaded", ["ralf.api", "ralf_cli.main", "ralf_cli.export", "ralf_integrations.hooks.entry"])
-def test_nothing_but_the_pages_loads_what_they_are_made_with(loaded: str) -> None:
-    code = f"import sys, {loaded}; print(*sorted(sys.modules.keys() & {{'starlette', 'uvicorn', 'jinja2'}}))"
-    environment = {**os.environ, "PYTHONPATH": storekit.PACKAGES}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == ""

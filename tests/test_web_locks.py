@@ -5,9 +5,7 @@ files after a thousand views than after the first ones.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,7 +21,7 @@ import webkit
 from examples import examples
 from ralf.project import Project
 from ralf_integrations.web import sessions
-from webkit import PATHS, ROUTE, Client, served
+from webkit import PATHS, Client, served
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
@@ -94,30 +92,6 @@ def test_no_page_takes_a_lock_opens_a_shared_index_or_writes_anything_in_the_pro
         with Watch.on(project.root):
             ralf.record_decision("watched", "Found", root=project.root)
             assert {"fcntl.flock", "open to write"} <= {event for event, _ in Watch.found}  # the watch sees a writer
-
-
-@pytest.mark.ci
-def test_every_page_is_served_while_a_writer_holds_the_locks_it_needs(project: Project) -> None:
-    code = f"""
-import sys, time
-from ralf.project import Project
-from ralf.route.write import open_route
-from ralf.storage import files, locks
-project = Project(__import__("pathlib").Path({str(project.root)!r}))
-with open_route(project, {ROUTE!r}), locks.locked(project.folder / "locks" / "tasks.lock", "tasks"):
-    print("held", flush=True)
-    sys.stdin.read()
-"""
-    with (
-        served(project) as (_, client),
-        storekit.start(code, cwd=project.root, stdin=subprocess.PIPE) as holder,
-    ):
-        assert holder.stdout.readline() == b"held\n"
-        began = time.monotonic()
-        for path in PATHS:
-            assert client.get(path).status == 200, path
-        assert time.monotonic() - began < storekit.AT_ONCE
-        holder.stdin.close()
 
 
 @pytest.mark.release(seconds=25)

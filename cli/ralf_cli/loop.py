@@ -143,7 +143,7 @@ def loop(
 
 
 def _dry_run(options: Options) -> None:
-    ready = [one.task for one in Work(project()).ready_for((), _MOST_TASKS, others=True, without=())]
+    ready = [one.task for one in Work(project()).tasks.ready_for((), _MOST_TASKS, others=True, without=())]
     found = [(one.id, one.title, launch.shown(options.agent_for(one.role), one.role)) for one in ready]
     if is_json():
         emit_json([dict(zip(("task", "title", "command"), one, strict=True)) for one in found])

@@ -15,9 +15,9 @@ from ralf.checkpointing.section import Extractive
 from ralf.errors import RalfError
 from ralf.project import Project
 from ralf.redact.redactor import Redactor
-from ralf.route import offsets
 from ralf.transcripts.reader import open_transcript, requests
 from ralf_integrations.client import CLIENTS
+from ralf_integrations.health.look import begun
 from ralf_integrations.hooks import prompt_intent
 
 BEGUN = "begun"
@@ -62,7 +62,7 @@ def found(project: Project, client: str | None = None) -> tuple[Existing, ...]:
     patterns = config.redact_patterns_of(project)
     key = secrets.token_bytes(32)  # one that is forgotten: a look makes none
     redactor = Redactor(key, redact.compiled(project.config_file, patterns))
-    taken, given = _begun(project), set[str]()
+    taken, given = begun(project, routing.names_of(project)), set[str]()
 
     def look(path: Path, client: str) -> Existing | None:
         source = open_transcript(path)
@@ -115,14 +115,3 @@ def take(
             yield Taken(session, problem=str(error))
         else:
             yield Taken(session, report)
-
-
-def _begun(project: Project) -> dict[str, tuple[str, int]]:
-    """By session, the route that has most of it, and how many bytes of its transcript that has."""
-    most: dict[str, tuple[str, int]] = {}
-    for route in routing.names_of(project):
-        with suppress(RalfError, OSError):  # a damaged one is said by whoever reads it
-            for session, byte in offsets.ingested_bytes(project, route).items():
-                if byte > most.get(session, ("", 0))[1]:
-                    most[session] = (route, byte)
-    return most

@@ -18,7 +18,7 @@ from ralf.redact import redactor_for
 from ralf.storage.journal import MALFORMED, Token
 from ralf.text import cleaning
 from ralf.text.cleaning import clean, fenced, one_line, shown, trimmed
-from ralf.text.frozen import NamedTuple
+from ralf.text.frozen import dataclass
 
 LONGEST = 8_000
 """Characters that a notice has at most: with its fence it fits what a hook may answer."""
@@ -31,7 +31,8 @@ _NO_TAG = str.maketrans("()", "  ")  # a name says nothing of who gives it
 _HEAD = "Notices to this session that were waiting:\n"
 
 
-class Notice(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Notice:
     """A notice."""
 
     id: str  # unique in its inbox

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from ralf import config, project as projects, routing
@@ -22,7 +22,6 @@ from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.route import offsets
 from ralf.route.load import load_state
-from ralf.transcripts.events import Position
 from ralf.transcripts.reader import newest_logs, open_transcript
 from ralf_integrations import inbox
 from ralf_integrations.client import CLAUDE_CODE, CLIENTS
@@ -56,7 +55,6 @@ def look(
     route: str | None = None,
     everything: bool = False,
     now: float | None = None,
-    read_tail: Callable[[Path, Position], Tail] = tail.read,
     root: str | os.PathLike[str] | None = None,
 ) -> Health:
     """Look at every session that hooks have seen, or that a client keeps of this project; nothing is changed.
@@ -64,7 +62,6 @@ def look(
     route       only those that work on it
     everything  also those that have long ended
     now         seconds since 1970; None: the clock
-    read_tail   `tail.read`, or what remembers it, for who looks again and again
 
     Reads a bounded part of each log; one that cannot be read is a `problem`. Raises UsageError (a refused name, a bad
     configuration), Damaged (a configuration that cannot be read).
@@ -72,7 +69,7 @@ def look(
     project = projects.find(root)
     clock = time.time() if now is None else now
     wanted = routing.known(project, route) or route if route is not None else None
-    looking = _Looking(project, clock, read_tail)
+    looking = _Looking(project, clock)
     found = [one for one in looking.sessions(everything=everything) if wanted in (None, one.route)]
     found.sort(key=lambda one: one.session)
     found.sort(key=lambda one: one.last, reverse=True)
@@ -110,12 +107,11 @@ def _kept(project: Project, since: float) -> list[tuple[KnownSession, Path | Non
 class _Looking:
     """What sessions have in common is read once."""
 
-    def __init__(self, project: Project, now: float, read_tail: Callable[[Path, Position], Tail]) -> None:
+    def __init__(self, project: Project, now: float) -> None:
         self._project = project
         self._settings = config.of(project)
         self._now = now
-        self._read_tail = read_tail
-        self._routes: dict[str, RouteContext | None] = {}
+        self._context = cache(self._read_context)
 
     def sessions(self, *, everything: bool) -> Iterator[Session]:
         found = _kept(self._project, _EVER if everything else self._now - RECENT)[:MOST]
@@ -134,7 +130,7 @@ class _Looking:
             session = session or name
             route = self._route(one, name)
             if log is not None:
-                end = self._read_tail(log, offsets.ingest_offset(self._project, route, name).position)
+                end = tail.read(log, offsets.ingest_offset(self._project, route, name).position)
         except (RalfError, OSError) as error:
             problem = str(error)
         session = session or (path.stem if path is not None else "")
@@ -145,10 +141,11 @@ class _Looking:
         saved = next((entry.timestamp for entry in history if entry.session == session), "")
         silent = self._ago(last) or 0.0
         state, stuck = self._state(one, end, silent, context)
-        limit = limits.of_words(end.stopped, end.failed) if state not in GONE else None
+        is_gone = state in GONE  # nothing grows any more
+        limit = None if is_gone else limits.of_words(end.stopped, end.failed)
         if limit is not None and 0 < limit.until < self._now:
             limit = None
-        growing = end if state not in GONE else replace(end, growth=None, speech=None, filled=None)
+        until_compacted = window - CLIENTS.get(one.client, CLAUDE_CODE).reserve
         compactions, minutes_since_compaction = self._compactions(end, session)
         return Session(
             session=session,
@@ -159,12 +156,10 @@ class _Looking:
             tokens=end.filled,
             window=window,
             percent=None if end.filled is None else round(100 * end.filled / window, 1),
-            growth=None if growing.growth is None else round(growing.growth, 1),
+            growth=None if is_gone or end.growth is None else round(end.growth, 1),
             unsaved=end.unsaved,
-            minutes_to_checkpoint=self._to_checkpoint(growing, window) if state not in GONE else None,
-            minutes_to_compaction=_minutes(
-                growing.filled, window - CLIENTS.get(one.client, CLAUDE_CODE).reserve, growing.growth
-            ),
+            minutes_to_checkpoint=None if is_gone else self._to_checkpoint(end, window),
+            minutes_to_compaction=None if is_gone else _minutes(end.filled, until_compacted, end.growth),
             last_checkpoint=saved,
             minutes_since_checkpoint=self._ago(seconds(saved)),
             minutes_silent=silent,
@@ -179,7 +174,7 @@ class _Looking:
             problem=problem,
             compactions=compactions,
             minutes_since_compaction=minutes_since_compaction,
-            minutes_to_threshold=minutes_until(threshold_of(window), growing.filled or 0, growing.growth),
+            minutes_to_threshold=None if is_gone else minutes_until(threshold_of(window), end.filled or 0, end.growth),
             active_task_tokens=_active_task(end, context, session),
             memory_size=self._memory_size,
             allocation=allocate(max(window, LEAST_WINDOW)),
@@ -193,8 +188,14 @@ class _Looking:
         choice = routing.choose(self._project, session=one.session or session)
         if one.route and not choice.is_chosen:
             choice = routing.Choice(one.route, choice.rule)
-        choice = offsets.route_of(self._project, session, choice)
-        return routing.known(self._project, choice.route) or choice.route
+        route = routing.known(self._project, choice.route) or choice.route
+        if choice.is_chosen or session not in self._held:
+            return route
+        return route if offsets.ingest_offset(self._project, route, session).position.byte else self._held[session][0]
+
+    @cached_property
+    def _held(self) -> dict[str, tuple[str, int]]:
+        return begun(self._project, offsets.recent(self._project))
 
     def _state(self, one: KnownSession, end: Tail, silent: float, context: RouteContext | None) -> tuple[str, str]:
         """What a session is at, and why it is stuck."""
@@ -220,13 +221,11 @@ class _Looking:
         by_pressure = _minutes(end.filled, self._settings.pressure * window // 100, end.growth)
         return by_text if not by_pressure else min(by_pressure, by_text if by_text is not None else by_pressure)
 
-    def _context(self, route: str) -> RouteContext | None:
-        if route not in self._routes:
-            self._routes[route] = None
-            with suppress(RalfError, OSError):
-                state = load_state(self._project, route)
-                self._routes[route] = state.context if state is not None else None
-        return self._routes[route]
+    def _read_context(self, route: str) -> RouteContext | None:
+        with suppress(RalfError, OSError):
+            state = load_state(self._project, route)
+            return state.context if state is not None else None
+        return None
 
     @cached_property
     def _memory_size(self) -> int:
@@ -254,6 +253,17 @@ class _Looking:
 
     def _ago(self, then: float | None) -> float | None:
         return None if then is None else round(max(0.0, self._now - then) / 60, 1)
+
+
+def begun(project: Project, routes: Iterable[str]) -> dict[str, tuple[str, int]]:
+    """By session, which of these routes has most of it, and how many bytes of its transcript that has."""
+    most: dict[str, tuple[str, int]] = {}
+    for route in routes:
+        with suppress(RalfError, OSError):  # a damaged one is said by whoever reads it
+            for session, byte in offsets.ingested_bytes(project, route).items():
+                if byte > most.get(session, ("", 0))[1]:
+                    most[session] = (route, byte)
+    return most
 
 
 def _active_task(end: Tail, context: RouteContext | None, session: str) -> int:

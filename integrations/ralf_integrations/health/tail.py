@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 
 from ralf.allocation.gauge import growth_of
@@ -54,7 +55,13 @@ class Tail:
 
 
 def read(path: Path, after: Position = START) -> Tail:
-    """The end of a log; `after`: up to where it was taken into a route. Errors: `open_transcript`."""
+    """The end of a log; `after`: up to where it was taken into a route. Errors: `open_transcript`, OSError."""
+    seen = path.stat()
+    return _read(path, after, (seen.st_ino, seen.st_size, seen.st_mtime_ns))
+
+
+@lru_cache(maxsize=256)  # who looks again and again reads only what has changed
+def _read(path: Path, after: Position, _stamp: tuple[int, ...]) -> Tail:
     source = open_transcript(path)
     size = path.stat().st_size
     behind = size - after.byte

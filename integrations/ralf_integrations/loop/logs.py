@@ -15,17 +15,13 @@ from pathlib import Path
 from ralf.storage.files import open_single_link
 from ralf.text.cleaning import clean, one_line, trimmed
 
-SIZE = 20 << 20
-"""Bytes of one file before it is rotated; together with the copy it takes twice as much."""
-
-COUNT = 200
-"""Files that are kept, the newest; one start has up to four."""
-
+_SIZE = 20 << 20  # bytes of one file before it is rotated; together with the copy it takes twice as much
+_COUNT = 200  # files that are kept, the newest; one start has up to four
 _TAIL = 64 << 10
 _LAST = 8 << 10  # bytes in which the last line is looked for
 
 
-def rotate(path: Path, size: int = SIZE) -> None:
+def rotate(path: Path, size: int = _SIZE) -> None:
     """Empty a log that has grown too large, its content to `NAME.1`. Never an error: one that cannot be rotated only
     grows.
     """
@@ -37,17 +33,18 @@ def rotate(path: Path, size: int = SIZE) -> None:
                 log.truncate(0)
 
 
-def prune(folder: Path, keep: Collection[str] = (), count: int = COUNT) -> None:
-    """Remove the oldest files of a folder above the number; `keep`: names of starts whose files stay."""
-    found: list[tuple[int, str]] = []
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
+def tidy(folder: Path, running: Collection[str]) -> None:
+    """Rotate what the starts of these names print, and remove the oldest files of others above the number."""
+    found: list[tuple[int, Path]] = []
+    for path in folder.glob("*"):
+        with suppress(OSError):
+            found.append((path.lstat().st_mtime_ns, path))
+    for place, (_, path) in enumerate(sorted(found, reverse=True)):
+        if any(path.name in (f"{start}.log", f"{start}.err") for start in running):
+            rotate(path)
+        elif place >= _COUNT and not any(path.name.startswith(f"{start}.") for start in running):
             with suppress(OSError):
-                found.append((entry.stat(follow_symlinks=False).st_mtime_ns, entry.name))
-    for _, name in sorted(found, reverse=True)[count:]:
-        if not any(name.startswith(f"{start}.") for start in keep):
-            with suppress(OSError):
-                (folder / name).unlink()
+                path.unlink()
 
 
 def tail(path: Path, most: int = _TAIL) -> str:

@@ -21,7 +21,6 @@ from ralf.storage.git_files import ask
 from ralf.tasks import folders
 from ralf.tasks.model import Evidence, TaskState
 from ralf.tasks.records import seconds_of
-from ralf.tasks.store import Tasks
 from ralf.text.cleaning import trimmed
 from ralf.text.sentences import promised
 from ralf_integrations.health.limits import Limit
@@ -108,16 +107,6 @@ def _judged(ended: Ended) -> Verdict:
     return Verdict("unfinished", f"{how} without `ralf task done`")
 
 
-def promise_not_kept(refused: tuple[str, str], *, stopped: bool) -> Verdict:
-    """What a start came to that promised its task done, where that was not recorded; whether the loop was stopped
-    meanwhile.
-    """
-    if stopped:
-        return Verdict("released", "the loop was stopped")
-    how, said = refused
-    return Verdict("unfinished", f"promised that it is done, but {how or 'that could not be recorded'}", said)
-
-
 def refusal(evidence: Evidence | None, since: float) -> tuple[str, str]:
     """What refused to take a task for done since a time, in our words and in those that it printed; else empty."""
     if evidence is None or evidence.state != "failed" or seconds_of(evidence.at) < int(since):
@@ -190,12 +179,11 @@ def result(
     completed  tasks with their evidence as it holds now
     seen       titles by task: of all that were not done when the loop looked
     """
-    tasks = Tasks(work.project)
     by_cause = sorted(work.unfinished(), key=lambda one: (bool(one.waits_for), one.task.status != "failed"))
     left = [Unfinished(one.task.id, one.task.title, _why(options, one)) for one in by_cause]
-    damaged = [one for one in tasks.list(limit=0).damaged if not folders.folder_status(one[0])]
+    damaged = [one for one in work.tasks.list(limit=0).damaged if not folders.folder_status(one[0])]
     left += [Unfinished(folders.name_of(path), "", f"cannot be read: {why}") for path, why in damaged]
-    known = tasks.states(list(seen)).keys() | {one.task for one in left}  # what has become unreadable is not gone
+    known = work.tasks.states(list(seen)).keys() | {one.task for one in left}  # what has become unreadable is not gone
     left += [Unfinished(task, title, "its file is gone") for task, title in seen.items() if task not in known]
     unproven = [Unfinished(one.task.id, one.task.title, why) for one in completed if (why := why_not_proven(one))]
     told = reason or ("complete" if not left else "nothing more can be started")

@@ -38,7 +38,7 @@ from ralf_integrations.loop.work import Work
 
 _LONGEST_PAUSE = 300.0  # seconds before a task is tried again
 _POLL = 1.0  # seconds between two looks for tasks that others finish or add
-_ROTATE = 5.0  # seconds between two looks at the sizes of logs
+_TIDY = 5.0  # seconds between two looks at the sizes of logs
 _AHEAD = 64  # ready tasks beyond those that could be started that are looked at
 _LOG = 4 << 20  # bytes of the loop's own log
 _RECORDING = 60.0  # seconds beyond the time limit of a `verify:` command, for recording what it came to
@@ -66,7 +66,7 @@ class Loop:
         self._checking: Job | None = None
         self._is_stopped = False
         self._begun = time.monotonic()
-        self._looked = self._rotated = self._idle_looked = -math.inf
+        self._looked = self._tidied = self._idle_looked = -math.inf
         self._said: dict[str, str] = {}  # what was told last of what may hold on
 
     # ---- all of it ----
@@ -111,7 +111,7 @@ class Loop:
         if not self._is_stopped and (cap := self._options.caps.reached_by_running(self._used(), lasts)):
             self._stop(f"cap reached: {cap}")
         self._fill()
-        self._rotate()
+        self._tidy()
         if self._starts or (self._checking is None and not self._state.reason and not self._is_nothing_left()):
             return True
         if self._checking is None or self._checking.is_over():
@@ -223,7 +223,7 @@ class Loop:
         parked = {agent.role: self._is_parked(agent) for agent in self._options.agents}
         others = parked.get("", True) is False  # whoever has no role does what no other does
         roles = [role for role, is_parked in parked.items() if role and is_parked == others]
-        return self._work.ready_for(roles, most, others=others, without=without)
+        return self._work.tasks.ready_for(roles, most, others=others, without=without)
 
     def _is_parked(self, agent: Agent) -> bool:
         until = self._state.parked.get(agent.client or agent.label, 0.0)
@@ -281,7 +281,7 @@ class Loop:
         own, others = self._work.of_agent(known.task, known.agent)
         if own is None:
             self._tell("end", "its task is gone", start)
-        promised: list[tuple[str, str, Job]] = []
+        promised: dict[str, str] = {}  # by task, the lease under which what its agent promised is being recorded
         for state in (own, *others):
             if state is not None:
                 self._done_in[state.task.id] = Path(known.cwd)
@@ -289,17 +289,19 @@ class Loop:
                 lease = state.claim.lease(state.task.id) if is_other and state.claim else known.lease
                 verdict = self._verdict(start, state, lease)
                 if verdict.promise:
-                    promised.append((state.task.id, lease, self._promised(start, state, lease, verdict)))
+                    self._close(start, state, lease, verdict)
+                    promised[state.task.id] = lease
                 else:
                     self._settle(start, state, lease, verdict)
-        for id_, lease, job in promised:
-            while not job.is_over():
+        for id_, lease in promised.items():
+            while not start.closing[id_].is_over():
                 yield SOON
             del start.closing[id_]
             state = self._work.get(id_)
             if state is not None and works.how_it_stands(state, lease) == "held":
                 refused = outcomes.refusal(state.evidence, known.began)
-                self._settle(start, state, lease, outcomes.promise_not_kept(refused, stopped=start.stopped))
+                ended = Ended(start.status, "held", stopped=start.stopped, refused=refused)
+                self._settle(start, state, lease, outcomes.judge(ended))
 
     def _verdict(self, start: Start, state: TaskState, lease: str) -> Verdict:
         """What a start came to for a task that its agent had."""
@@ -322,55 +324,44 @@ class Loop:
             )
         )
 
-    def _promised(self, start: Start, state: TaskState, lease: str, verdict: Verdict) -> Job:
+    def _close(self, start: Start, state: TaskState, lease: str, verdict: Verdict) -> None:
         """What an agent promised is done as if it had used the command, which may run `verify:` and take its time."""
         how = self._work.done if verdict.outcome == "done" else self._work.fail
         text = verdict.summary or f"its agent promised {verdict.promise}"
         seconds = SETTLING + (self._work.verify_seconds() if state.task.verify.strip() else 0.0)
-        job = Job(lambda: how(lease, text), str(start.told.errors), seconds)
-        start.closing[state.task.id] = job
+        start.closing[state.task.id] = Job(lambda: how(lease, text), str(start.told.errors), seconds)
         self._tell("end", f"promised {verdict.promise}", start, state, detail=state.task.title)
-        return job
 
     def _settle(self, start: Start, state: TaskState, lease: str, verdict: Verdict) -> None:
         """Record the outcome for one task, and what comes next."""
-        outcome, task, told = verdict.outcome, state.task, verdict.told
-        if outcome in ("done", "failed"):
-            self._forget(task.id)
-            detail = task.title if outcome == "done" else state.reason
+        outcome, task, told, why = verdict.outcome, state.task, verdict.told, ""
+        detail = task.title if outcome == "done" else state.reason if outcome == "failed" else verdict.said
+        tries = 0 if outcome == "handed-over" else works.failures(state) + 1
+        if outcome not in ("done", "failed", "released", "limit"):
+            if tries > self._options.retries:
+                why = f"{verdict.note} (attempt {tries} of {self._options.retries + 1}: {outcome})"
+                told = f"failed after {tries} attempt{'s' * (tries != 1)}: {told}"
+            elif idle := self._idle_rounds(start, state):
+                told, detail = f"stalled: no change of its route, files, commits or tests over {idle} rounds", ""
+                why = f"{told}; the last one: {outcome}: {verdict.note}"
+        if why or outcome in ("done", "failed"):
+            if why:
+                self._work.fail(lease, why)
+            self._rounds.pop(task.id, None)
             self._tell("end", told, start, state, detail=detail)
             return
-        if outcome not in ("released", "limit"):
-            tries = 0 if outcome == "handed-over" else works.failures(state) + 1
-            if tries > self._options.retries:
-                which = f"(attempt {tries} of {self._options.retries + 1}: {outcome})"
-                self._work.fail(lease, f"{verdict.note} {which}")
-                self._forget(task.id)
-                text = f"failed after {tries} attempt{'s' * (tries != 1)}: {told}"
-                self._tell("end", text, start, state, detail=verdict.said)
-                return
-            if idle := self._idle_rounds(start, state):
-                what = f"stalled: no change of its route, files, commits or tests over {idle} rounds"
-                self._work.fail(lease, f"{what}; the last one: {outcome}: {verdict.note}")
-                self._forget(task.id)
-                self._tell("end", what, start, state)
-                return
         self._work.release(lease, outcome, verdict.note)
         if verdict.limit is not None:
             self._park(start, state, verdict.limit.ends(time.time()), named=bool(verdict.limit.until))
         elif outcome in ("released", "handed-over"):
             more = "; a fresh agent goes on" * (outcome == "handed-over")
-            self._tell("end", f"{told}{more}", start, state, detail=verdict.said)
+            self._tell("end", f"{told}{more}", start, state, detail=detail)
         else:
             longest = min(_LONGEST_PAUSE, self._options.backoff * 2.0 ** min(tries - 1, 30))
             delay = longest * random.uniform(0.5, 1.0)  # noqa: S311  # so that workers do not come at once
             self._not_before[task.id] = time.monotonic() + delay
             again = duration_text(max(0.1, round(delay, 1)))
-            self._tell("retry", f"{told}; again in {again}", start, state, detail=verdict.said)
-
-    def _forget(self, task: str) -> None:
-        self._rounds.pop(task, None)
-        self._not_before.pop(task, None)
+            self._tell("retry", f"{told}; again in {again}", start, state, detail=detail)
 
     def _idle_rounds(self, start: Start, state: TaskState) -> int:
         """Rounds over which nothing of a task has changed, if they are too many; else 0."""
@@ -467,14 +458,11 @@ class Loop:
         if any(now < one <= time.monotonic() for one in pauses):
             self._looked = -math.inf
 
-    def _rotate(self) -> None:
+    def _tidy(self) -> None:
         now = time.monotonic()
-        if now >= self._rotated + _ROTATE:
-            self._rotated = now
-            for start in self._starts:
-                logs.rotate(start.told.output)
-                logs.rotate(start.told.errors)
-            logs.prune(self._logs, [start.known.name for start in self._starts])
+        if now >= self._tidied + _TIDY:
+            self._tidied = now
+            logs.tidy(self._logs, [start.known.name for start in self._starts])
             logs.rotate(states.log_file(self._project), _LOG)
 
     def _tell(

@@ -50,23 +50,20 @@ class Work:
     project: Project
 
     @property
-    def _tasks(self) -> Tasks:
+    def tasks(self) -> Tasks:
+        """As they are on the disk."""
         return Tasks(self.project)
-
-    def ready_for(self, roles: Sequence[str], most: int, *, others: bool, without: Collection[str]) -> list[TaskState]:
-        """The tasks that agents of these roles can claim now, or with `others` of all but these, in order."""
-        return self._tasks.ready_for(roles, most, others=others, without=without)
 
     def unfinished(self) -> list[TaskState]:
         """All tasks that are neither completed nor cancelled."""
-        return [one for status in ("pending", "failed") for one in self._tasks.list(status=status).tasks]
+        return [one for status in ("pending", "failed") for one in self.tasks.list(status=status).tasks]
 
     def completed(self, places: Sequence[Path] = ()) -> list[TaskState]:
         """All tasks that are completed, with their evidence as it holds now.
 
         places  further working directories: what was verified in one of them holds there
         """
-        found = self._tasks.list(status="completed").tasks
+        found = self.tasks.list(status="completed").tasks
         shown = {state.task.id: state for state in standing.current(self.project, found)}
         for place in places:
             stale = [one for one in found if (proof := shown[one.task.id].evidence) and proof.state == "stale"]
@@ -111,7 +108,7 @@ class Work:
 
     def get(self, task: str) -> TaskState | None:
         """A task as it is recorded; None where it is gone."""
-        return self._tasks.states([task]).get(task)
+        return self.tasks.states([task]).get(task)
 
     def claim(self, task: str, *, by: str, process: int, born: int) -> TaskState | None:
         """Claim a task for a process; None where another was faster, or it can no longer be claimed. DamagedPlan."""
@@ -157,7 +154,7 @@ class Work:
             mine = [one for one in held if one.claim is not None and one.claim.by == agent and one.task.id != task]
             return book.state_of(task, recorded=True), mine
 
-        return self._tasks.read(looked)
+        return self.tasks.read(looked)
 
     def prompt(self, state: TaskState, *, by: str, lease: str) -> str:
         """What a fresh agent reads first, all of it in fences: what the loop asks of it, what the person always wants,

@@ -16,9 +16,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 ENTRY = "/enter"
 """The path of the printed address."""
 
-METHODS = ("GET", "HEAD", "POST")
-
-FORM = "application/x-www-form-urlencoded"
+_METHODS = ("GET", "HEAD", "POST")
+_FORM = "application/x-www-form-urlencoded"
 
 HEADERS = {
     "Cache-Control": "no-store",
@@ -35,8 +34,7 @@ HEADERS = {
 }
 """What every answer says. `Referrer-Policy` is `no-referrer` where the address holds the token."""
 
-_OURS = ("same-origin", "none")
-"""What a browser says of a request that one of our pages, or its user, has made (`Sec-Fetch-Site`)."""
+_OURS = ("same-origin", "none")  # of a request that one of our pages, or its user, has made (`Sec-Fetch-Site`)
 
 
 class Access:
@@ -102,17 +100,13 @@ class Gate:
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 told = {name.lower() for name, _ in message["headers"]}
-                message["headers"] += [
-                    (name.lower().encode(), value.encode())
-                    for name, value in HEADERS.items()
-                    if name.lower().encode() not in told
-                ]
+                ours = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+                message["headers"] += [pair for pair in ours if pair[0] not in told]
             await send(message)
 
         home, answer = self._access.home, self._refusal(scope) or self._entry(scope)
-        if answer is None and not (
-            scope["path"].startswith(f"{home}/") and self._access.is_known(_cookie(scope, self._access.cookie))
-        ):
+        is_below = scope["path"].startswith(f"{home}/")
+        if answer is None and not (is_below and self._access.is_known(_cookie(scope, self._access.cookie))):
             answer = _refused(403, "this browser was not let in: open the address that `ralf web` printed")
         await (answer or self._app)({**scope, "root_path": home}, receive, with_headers)
 
@@ -121,7 +115,7 @@ class Gate:
         hosts = _values(scope, b"host")
         if len(hosts) != 1 or hosts[0] not in self._access.hosts:
             return _refused(421, "this server is called 127.0.0.1 or localhost, and by no other name")
-        if scope["method"] not in METHODS:
+        if scope["method"] not in _METHODS:
             return _refused(405, f"not served: {scope['method'][:20]}")
         sites = _values(scope, b"sec-fetch-site")
         if any(site not in _OURS for site in sites):
@@ -130,7 +124,7 @@ class Gate:
         if scope["method"] == "POST":
             if origins != [f"http://{hosts[0]}"] or sites != ["same-origin"] * self._names_sites:
                 return _refused(403, "another site sent this form")
-            if [kind.partition(";")[0].strip() for kind in _values(scope, b"content-type")] != [FORM]:
+            if [kind.partition(";")[0].strip() for kind in _values(scope, b"content-type")] != [_FORM]:
                 return _refused(415, "a form was expected")
         elif any(origin != f"http://{hosts[0]}" for origin in origins):
             return _refused(403, "another site asked for this page")
@@ -167,10 +161,6 @@ def _values(scope: Scope, name: bytes) -> list[str]:
 
 def _cookie(scope: Scope, name: str) -> str:
     """The cookie's value; "" where there is none, or more than one."""
-    found = []
-    for header in _values(scope, b"cookie"):
-        for pair in header.split(";"):
-            key, _, value = pair.strip().partition("=")
-            if key == name:
-                found.append(value)
+    pairs = (pair.strip().partition("=") for header in _values(scope, b"cookie") for pair in header.split(";"))
+    found = [value for key, _, value in pairs if key == name]
     return found[0] if len(found) == 1 else ""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from ralf.errors import RalfError
@@ -82,18 +82,18 @@ def shown(project: ViewedProject, look: Look) -> tuple[list[Group], list[Group]]
         if one.route in written and written[one.route].written >= began.timestamp() * 1e9 and not one.damage
     ]
     waits = (
-        _group("Damaged", [*problems, *damaged], "/routes"),
-        _group("Sessions that need you", [_session(one) for one in needing], "/sessions"),
-        _group("The loop", list(_loop(look)), "/sessions"),
-        _group("Tasks that failed, or wait for one that did", _failed(tasks), "/tasks"),
-        _group("Not written by your ralf", [*_foreign(routes), *_not_ours(tasks)], "/routes"),
-        _group("Offered to be remembered", offers, "/memory"),
+        _group("Damaged", "/routes", [*problems, *damaged]),
+        _group("Sessions that need you", "/sessions", needing, _session),
+        _group("The loop", "/sessions", list(_loop(look))),
+        _group("Tasks that failed, or wait for one that did", "/tasks", _failed(tasks)),
+        _group("Not written by your ralf", "/routes", [*_foreign(routes), *_not_ours(tasks)]),
+        _group("Offered to be remembered", "/memory", offers),
     )
     happened = (
-        _group("Routes", [_route(one, when.written / 1e9) for one, when in fresh], "/routes"),
-        _group("Tasks completed", done, "/tasks"),
-        _group("Decisions", _decided(project, fresh, _stamp(began)), "/routes"),
-        _group("Sessions", [_session(one) for one in look.sessions if one not in needing], "/sessions"),
+        _group("Routes", "/routes", fresh, _route),
+        _group("Tasks completed", "/tasks", done),
+        _group("Decisions", "/routes", _decided(project, fresh, _stamp(began)), _decision),
+        _group("Sessions", "/sessions", [one for one in look.sessions if one not in needing], _session),
     )
     return [one for one in waits if one.lines], [one for one in happened if one.lines]
 
@@ -102,14 +102,15 @@ def _stamp(when: datetime) -> str:
     return when.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _decided(project: ViewedProject, routes: Sequence[tuple[RouteSummary, Written]], since: str) -> list[Line]:
+def _decided(
+    project: ViewedProject, routes: Sequence[tuple[RouteSummary, Written]], since: str
+) -> list[tuple[str, Decision]]:
     found = list[tuple[str, Decision]]()
     for one, written in routes[:_MOST_ROUTES]:
         with suppress(RalfError, OSError):
             newest = _newest(project, one.route, written.changed)
             found += [(one.route, decision) for decision in newest if decision.timestamp >= since]
-    found.sort(key=lambda pair: pair[1].timestamp, reverse=True)
-    return [_decision(route, one) for route, one in found]
+    return sorted(found, key=lambda pair: pair[1].timestamp, reverse=True)
 
 
 @lru_cache(maxsize=256)
@@ -119,22 +120,25 @@ def _newest(project: ViewedProject, route: str, _changed: int) -> tuple[Decision
     return tuple(islice(own, _MOST_ROUTES))
 
 
-def _decision(route: str, one: Decision) -> Line:
+def _decision(found: tuple[str, Decision]) -> Line:
+    route, one = found
     by = "you" if one.origin in ("user", "human-edit") else one.origin
     return Line(one.id, f"{_at(route)}/why/{quote(one.id, safe='')}", f"{route}: {one.decision}", by, one.timestamp)
 
 
-def _group(title: str, lines: Sequence[Line], link: str) -> Group:
-    return Group(title, tuple(lines[:MOST]), max(0, len(lines) - MOST), link)
+def _group(title: str, link: str, things: Sequence[Any], line: Callable[[Any], Line] = lambda line: line) -> Group:
+    """The first of some things, each as the line that is made of it."""
+    return Group(title, tuple(map(line, things[:MOST])), max(0, len(things) - MOST), link)
 
 
 def _at(route: str) -> str:
     return f"/routes/{quote(route, safe='')}"
 
 
-def _route(one: RouteSummary, written: float) -> Line:
+def _route(found: tuple[RouteSummary, Written]) -> Line:
+    one, written = found
     status = one.closed or one.work_status.replace("_", " ")
-    return Line(one.route, _at(one.route), one.last_request or one.title, status, written)
+    return Line(one.route, _at(one.route), one.last_request or one.title, status, written.written / 1e9)
 
 
 def _foreign(routes: Sequence[RouteSummary]) -> list[Line]:

@@ -50,31 +50,18 @@ class Reader:
         shutil.rmtree(self._place, ignore_errors=True)
 
 
-def stamp_of(path: str | os.PathLike[str]) -> tuple[int, ...]:
-    """What tells that a file has changed; () where there is none."""
-    try:
-        found = Path(path).stat()
-    except (OSError, ValueError):
-        return ()
-    return found.st_ino, found.st_size, found.st_mtime_ns
-
-
-SIZE = 50
-"""Items of a page."""
-
-
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """A part of a list; `number` from 1 to `last`, `first` the place of its first item in the list, from 1."""
+    """A part of a list."""
 
     items: Sequence[T]
-    number: int
+    number: int  # from 1
     last: int
-    first: int
+    first: int  # the place of its first item in the list, from 1
     total: int
 
 
-def paged(items: Sequence[T], number: int, size: int = SIZE) -> Page[T]:
+def paged(items: Sequence[T], number: int, size: int = 50) -> Page[T]:
     """The page of this number; the nearest one that there is."""
     last = max(1, -(-len(items) // size))
     number = min(max(1, number), last)

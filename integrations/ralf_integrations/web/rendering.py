@@ -22,9 +22,8 @@ from ralf_integrations.web import actions
 HERE = Path(__file__).parent
 
 _UNKNOWN = "\N{EN DASH}"
-
 _LONG, _PART = re.compile(r"[^\s<>]{18,}"), re.compile(r"[/_.:=](?=\w)")
-
+_MOST_TEXT = 60_000  # characters of a text that is rendered
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
@@ -40,7 +39,7 @@ def environment() -> Environment:
         finalize=_cleaned,
         auto_reload=False,
     )
-    made.filters.update(when=when, ago=ago, count=count, minutes=minutes, share=share, url=url, brief=brief, size=size)
+    made.filters.update(when=when, ago=ago, count=count, minutes=minutes, url=url, brief=brief, size=size)
     made.filters.update(markdown=markdown, mark=actions.mark, soft=soft)
     made.globals.update(version=__version__)
     return made
@@ -121,11 +120,6 @@ def count(value: float | None) -> str:
     return _UNKNOWN if value is None else f"{value:,.0f}"
 
 
-def share(value: float | None) -> str:
-    """A share, 0 to 1, in percent; a dash where it was not measured."""
-    return _UNKNOWN if value is None else f"{100 * value:.0f} %"
-
-
 def size(value: int) -> str:
     """A number of bytes."""
     return f"{value:,} B" if value < 10_000 else f"{value / 1024:,.0f} KB"
@@ -134,11 +128,6 @@ def size(value: int) -> str:
 def url(value: object) -> str:
     """A text as a part of an address."""
     return quote(str(value), safe="")
-
-
-# ---- Markdown ----
-
-_MOST_TEXT = 60_000  # characters of a text that is rendered
 
 
 @cache

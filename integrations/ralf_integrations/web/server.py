@@ -133,15 +133,11 @@ def _warm(pages: Pages) -> None:
 
 
 def _listening(port: int) -> socket.socket:
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listening.bind((HOST, port))
+        return socket.create_server((HOST, port), backlog=_CONNECTIONS)
     except OSError as error:
-        listening.close()
-        raise Busy(f"{HOST}:{port}", error.strerror or str(error), "ralf web --port 0 takes one that is free") from None
-    listening.listen(_CONNECTIONS)
-    return listening
+        what = os.strerror(error.errno) if error.errno else str(error)
+        raise Busy(f"{HOST}:{port}", what, "ralf web --port 0 takes one that is free") from None
 
 
 def serve(

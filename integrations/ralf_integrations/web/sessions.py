@@ -8,22 +8,18 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from functools import lru_cache
-from pathlib import Path
 from threading import Lock
 
 from ralf.errors import NotFound, RalfError
-from ralf.transcripts.events import Position
-from ralf_integrations.health import tail
 from ralf_integrations.health.look import look
 from ralf_integrations.health.rules import Session
-from ralf_integrations.health.tail import Tail, seconds
+from ralf_integrations.health.tail import seconds
 from ralf_integrations.hooks import receipts, session_registry
 from ralf_integrations.hooks.receipts import Arrival
 from ralf_integrations.hooks.session_registry import KnownSession
 from ralf_integrations.loop import state as loops
 from ralf_integrations.loop.state import LoopState
-from ralf_integrations.web.reading import Reader, ViewedProject, stamp_of
+from ralf_integrations.web.reading import Reader, ViewedProject
 
 FRESH = 5.0
 """Seconds for which a look is shown without another."""
@@ -81,8 +77,6 @@ class Sessions:
             raise NotFound(session[:80] or "session", "no such session of this project", "ralf status --all --idle")
         return found[0]
 
-    # ---- a look ----
-
     def _taken(self) -> Look:
         try:
             seen = self._sessions()
@@ -93,17 +87,7 @@ class Sessions:
         return Look(time.time(), tuple(seen), loop)
 
     def _sessions(self, *, everything: bool = False) -> list[Session]:
-        return list(look(root=self._reader.project(), everything=everything, read_tail=_read_tail).sessions)
-
-
-def _read_tail(path: Path, after: Position) -> Tail:
-    """As `tail.read`; a log that has not changed, of which no more was taken, is not read again."""
-    return _tail(path, after, stamp_of(path))
-
-
-@lru_cache(maxsize=256)
-def _tail(path: Path, after: Position, _stamp: tuple[int, ...]) -> Tail:
-    return tail.read(path, after)
+        return list(look(root=self._reader.project(), everything=everything).sessions)
 
 
 def arrivals(project: ViewedProject, session: str) -> list[Arrival]:
