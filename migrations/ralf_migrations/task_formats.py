@@ -1,13 +1,13 @@
-"""How other tools keep their tasks, a row a tool, and a list of theirs, whose records a row translates."""
+"""What a record of another tool's task list says, in the fields of ralf's tasks: one table for all tools."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
-from ralf.errors import Damaged, UsageError
+from ralf.errors import UsageError
 from ralf.tasks.model import PRIORITIES, PRIORITY, Task
 from ralf.text.cleaning import clean, one_line, trimmed
 from ralf.text.frozen import dataclass, replace
@@ -16,9 +16,44 @@ Record = Mapping[str, Any]
 MAX_TASKS, MAX_EDGES = 20_000, 200_000
 MAX_TITLE, MAX_TEXT, MAX_SAID, MAX_TAGS, MAX_ID = 300, 100_000, 4_000, 50, 200
 
+TOOLS: dict[str, tuple[str, Mapping[str, int]]] = {
+    "aqua": ("Aqua", {str(number): number for number in range(1, 11)}),
+    "beads": ("beads", {"": 10, "0": 10, "1": 8, "2": 5, "3": 3, "4": 1}),  # as beads: none is 0
+    "claude": ("Claude Code", {}),
+    "task-master": ("Task Master", PRIORITIES),
+    "prd": ("prd.json", {}),
+    "ralph": ("ralph-orchestrator", {"1": 10, "2": 8, "3": 5, "4": 3, "5": 1}),
+}
+"""By origin, the tool's name, and ralf's priority (10 comes first) for each of its own."""
 
-class NoTaskList(Damaged):
-    """A file that is no task list of a tool that is known here; nothing need be wrong with it."""
+_STATUSES = {
+    word: status
+    for status, words in {
+        "pending": " open pending",
+        "begun": "in_progress claimed hooked review",
+        "completed": "done completed closed",
+        "failed": "failed blocked deferred",
+        "cancelled": "cancelled abandoned",
+        "deleted": "deleted tombstone",
+    }.items()
+    for word in words.split(" ")
+}
+"""What the tools' words for a status mean. Who has begun a task there does not hold it here: it is pending."""
+
+_PARTS = (
+    ("", "description"),
+    ("Details", "details"),
+    ("Design", "design"),
+    ("Acceptance criteria", "acceptance_criteria"),
+    ("Acceptance criteria", "acceptanceCriteria"),
+    ("Steps", "steps"),
+    ("How it is tested", "testStrategy"),
+    ("Notes", "notes"),
+)
+"""The sections of a task's text: heading and key."""
+
+AFTER = ("dependencies", "dependsOn", "depends_on", "blockedBy", "blocked_by")
+"""Keys of the ids that a task waits for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,94 +116,8 @@ def time_of(value: object) -> str:
     return ""
 
 
-# ---- formats: a row a tool ----
-
-
-class Format(NamedTuple):
-    """How a tool keeps its tasks: by what is to be read, the key, or keys, of a record.
-
-    name        of the tool; `statuses`: ralf's for each of its own, or `deleted`
-    priorities  ralf's (10 comes first) for each of its own
-    parts       sections of the text: heading and key
-    summary     what came of a completed task, `reason` of a failed one; else what its status is
-    begun       statuses that say that somebody is at it, `who`
-    said        what was said last of one that is not new
-    """
-
-    name: str
-    statuses: Mapping[str, str]
-    priorities: Mapping[str, int] = {}
-    title: str = "title"
-    parts: tuple[tuple[str, str], ...] = (("", "description"),)
-    tags: str = "tags"
-    after: tuple[str, ...] = ()
-    created: str = ""
-    summary: str = ""
-    reason: str = ""
-    begun: tuple[str, ...] = ("in_progress",)
-    who: str = ""
-    said: str = ""
-
-
-_CRITERIA = ("Acceptance criteria", "acceptanceCriteria")
-FORMATS = {
-    "aqua": Format(
-        "Aqua",
-        {"pending": "pending", "claimed": "pending", "done": "completed", "failed": "failed", "abandoned": "cancelled"},
-        {str(number): number for number in range(1, 11)},
-        after=("depends_on",),
-        created="created_at",
-        summary="result",
-        reason="error",
-        begun=("claimed",),
-        who="claimed_by",
-        said="context",
-    ),
-    "beads": Format(
-        "beads",
-        dict.fromkeys(("open", "in_progress", "hooked"), "pending")
-        | {"blocked": "failed", "deferred": "failed", "closed": "completed", "tombstone": "deleted"},
-        {"": 10, "0": 10, "1": 8, "2": 5, "3": 3, "4": 1},  # as beads: none is 0
-        parts=(
-            *(("", "description"), ("Design", "design"), ("Acceptance criteria", "acceptance_criteria")),
-            ("Notes", "notes"),
-        ),
-        created="created_at",
-        summary="close_reason",
-        begun=("in_progress", "hooked"),
-        who="assignee",
-    ),
-    "claude": Format(
-        "Claude Code",
-        {"pending": "pending", "in_progress": "pending", "completed": "completed", "deleted": "deleted"},
-        title="subject",
-        after=("blockedBy",),
-        who="owner",
-    ),
-    "task-master": Format(
-        "Task Master",
-        dict.fromkeys(("pending", "in_progress", "review"), "pending")
-        | {"done": "completed", "completed": "completed", "deferred": "failed", "blocked": "failed"}
-        | {"cancelled": "cancelled"},
-        PRIORITIES,
-        parts=(("", "description"), ("Details", "details"), _CRITERIA, ("How it is tested", "testStrategy")),
-        begun=("in_progress", "review"),
-        who="assignee",
-    ),
-    "prd": Format(
-        "prd.json",
-        {"true": "completed", "false": "pending"},
-        parts=(("", "description"), _CRITERIA, ("Steps", "steps"), ("Notes", "notes")),
-        after=("dependencies", "dependsOn", "depends_on", "blockedBy"),
-    ),
-    "ralph": Format(
-        "ralph-orchestrator",
-        {"open": "pending", "in_progress": "pending", "closed": "completed", "failed": "failed"},
-        {"1": 10, "2": 8, "3": 5, "4": 3, "5": 1},
-        after=("blocked_by",),
-        created="created",
-    ),
-}
+def _first(record: Record, *keys: str) -> str:
+    return next(filter(None, (text_of(record.get(key)) for key in keys)), "")
 
 
 # ---- lists ----
@@ -188,67 +137,52 @@ class List:
         """Say what became of something in another way than it stands there."""
         self.notes.append(f"{self.origin}: {what}")
 
-    def take(self, id_: str, record: Record, *, near: str = "", said: str = "", **given: Any) -> None:
-        """Take a record by the row of its tool, within the bounds. A text is cut between words: half a secret would not
-        be known for one.
+    def take(self, id_: str, record: Record, *, near: str = "", parent: str = "", **given: Any) -> None:
+        """Take a record, within the bounds. A text is cut between words: half a secret would not be known for one.
 
-        near   what stands before the ids that it names: `master/`
-        said   its status, where that is not under its name
-        given  fields that the row does not tell, and more `parts`; a `priority` for one that has none
+        near    what stands before the ids that it names: `master/`
+        given   fields of the task that the record tells in another way, a `reason`, further `parts` of its text; and a
+                `priority` for one that has none
         """
-        row = FORMATS[self.origin]
-        said = said or word_of(record.get("status"))
-        word = said.lower().replace("-", "_").replace(" ", "_")
-        if word and word not in row.statuses:
+        tool, priorities = TOOLS[self.origin]
+        said = word_of(record.get("status"))
+        kind: str = given.get("status") or _STATUSES.get(said.lower().replace("-", "_").replace(" ", "_"), "")
+        if not kind:
             self.note(f"{id_}: its status {said[:40]!r} is not known; taken as pending")
-        status = given.get("status") or row.statuses.get(word, "pending")
-        is_deleted = status == "deleted"
-        status = "cancelled" if is_deleted else status
-        who, last = word_of(record.get(row.who)), text_of(record.get(row.said))
-        is_new = status == "pending" and word not in row.begun
-        summary = reason = progress = ""
+        is_new, is_begun = kind in ("", "pending"), kind == "begun"
+        status = "pending" if is_new or is_begun else "cancelled" if kind == "deleted" else kind
+        who, last = word_of(_first(record, "claimed_by", "assignee", "owner")), text_of(record.get("context"))
+        progress = f"begun there{f' by {who}' if who else ''}{f': {last}' if last else ''}" if is_begun else last
+        words = {"progress": "" if is_new else progress}
         if status == "completed":
-            summary = given.get("summary") or text_of(record.get(row.summary))
+            words["summary"] = given.get("summary") or _first(record, "result", "close_reason")
         if status == "failed":
-            reason = given.get("reason") or text_of(record.get(row.reason)) or f"{said} in {row.name}"
-        if word in row.begun:
-            progress = f"begun there{f' by {who}' if who else ''}{f': {last}' if last else ''}"
-        elif not is_new:
-            progress = last
-        parts = [*((name, text_of(record.get(key))) for name, key in row.parts), *given.get("parts", ())]
+            words["reason"] = given.get("reason") or text_of(record.get("error")) or f"{said} in {tool}"
+        parts = [*((name, text_of(record.get(key))) for name, key in _PARTS), *given.get("parts", ())]
         parts += [("Context", last)] if is_new else []
         text = "\n\n".join(f"## {name}\n\n{part}" if name else part for name, part in parts if part)
-        title = one_line(given.get("title") or text_of(record.get(row.title)))
-        title = title or one_line(text)[:80] or f"(no title: {id_})"
+        title = one_line(_first(record, "title", "subject")) or trimmed(one_line(text), 80) or f"(no title: {id_})"
         text = f"{title}\n\n{text}".strip() if len(title) > MAX_TITLE else text
-        tags = dict.fromkeys(given.get("tags", words_of(record.get(row.tags))))
-        after = given.get("after", [f"{near}{one}" for key in row.after for one in words_of(record.get(key))])
+        tags = tuple(dict.fromkeys(given.get("tags", words_of(record.get("tags")))))
+        after = given.get("after", [f"{near}{one}" for key in AFTER for one in words_of(record.get(key))])
         if len(text) > MAX_TEXT or len(tags) > MAX_TAGS:
             self.note(f"{id_}: only the first {MAX_TEXT:,} characters and {MAX_TAGS} tags were taken")
         if id_ in self.found:
             self.note(f"{id_}: is in the list twice; the later one counts")
-        priority = row.priorities.get(word_of(record.get("priority")).lower(), given.get("priority", PRIORITY))
         task = Task(
             id_,
             trimmed(title, MAX_TITLE),
             trimmed(text, MAX_TEXT),
             status,
-            priority,
-            tuple(tags)[:MAX_TAGS],
+            priorities.get(word_of(record.get("priority")).lower(), given.get("priority", PRIORITY)),
+            tags[:MAX_TAGS],
             after=tuple(one for one in dict.fromkeys(after) if one != id_),
             verify=given.get("verify", ""),
-            created=time_of(record.get(row.created)),
+            created=time_of(_first(record, "created_at", "created")),
             created_by=word_of(record.get("created_by")),
         )
-        self.found[id_] = ImportedTask(
-            self.origin,
-            task,
-            given.get("parent", ""),
-            trimmed(summary, MAX_SAID),
-            trimmed(reason, MAX_SAID),
-            trimmed(given.get("progress") or progress, MAX_SAID),
-            is_deleted,
-        )
+        words = {name: trimmed(text, MAX_SAID) for name, text in words.items()}
+        self.found[id_] = ImportedTask(self.origin, task, parent, is_deleted=kind == "deleted", **words)
         self._edges += len(task.after)
         if self._edges > MAX_EDGES or len(self.found) > MAX_TASKS:
             what = f"more than {MAX_TASKS:,} tasks, or {MAX_EDGES:,} dependencies"

@@ -1,9 +1,8 @@
-"""Reads the task lists of other tools; how each tool keeps its tasks is a row of `task_formats`.
+"""Reads the task lists of other tools, a row a tool; what their records say, `task_formats` knows.
 
 The kind of a file is recognised by its content, and a file that is damaged anywhere is refused as a whole: half a list
-would start work too early. Work that somebody has begun there is pending here: a claim binds one store. Work that is
-put off there, or is blocked by something that is no task of the list, is failed with that as its reason, so that no
-loop starts it.
+would start work too early. Work that is put off there, or is blocked by something that is no task of the list, is
+failed with that as its reason, so that no loop starts it.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 import json
 import shlex
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from itertools import pairwise
 from pathlib import Path
@@ -23,10 +22,10 @@ from ralf.text.cleaning import one_line
 from ralf.text.frozen import replace
 from ralf_migrations.reading import Unreadable, beginning, text_at
 from ralf_migrations.task_formats import (
-    FORMATS,
+    AFTER,
     MAX_TASKS,
+    TOOLS,
     List,
-    NoTaskList,
     Record,
     records_of,
     text_of,
@@ -36,23 +35,22 @@ from ralf_migrations.task_formats import (
 )
 
 PLACES = (
-    ".aqua/aqua.db",
-    ".beads/issues.jsonl",
-    ".beads/beads.jsonl",
-    ".taskmaster/tasks/tasks.json",
-    "tasks/tasks.json",
-    "prd.json",
-    ".ralph/agent/tasks.jsonl",
+    *(".aqua/aqua.db", ".beads/issues.jsonl", ".taskmaster/tasks/tasks.json"),
+    *("prd.json", ".ralph/agent/tasks.jsonl"),
 )
 """Where the tools keep their lists in a project."""
 
 MAX_BYTES = 64 << 20
 _MAX_DEPTH = 8  # of subtasks
-_KINDS = "Aqua, beads, Claude Code, Task Master, prd.json, ralph-orchestrator"
+_SQLITE = "SQLite format 3\0"
+
+
+class NoTaskList(Damaged):
+    """A file that is no task list of a tool that is known here; nothing need be wrong with it."""
 
 
 def read_lists(path: str | Path) -> tuple[list[List], list[str]]:
-    """Read a list, or all lists of a project's folder; and the files there that only have the name of one.
+    """Read a list, or all lists of a folder; and the files there that only have the name of one.
 
     NotFound where there is none, NoTaskList for a file of another kind, Damaged for one that is damaged, UsageError for
     one that is too large, and where one of several lists is to be named.
@@ -66,25 +64,22 @@ def read_lists(path: str | Path) -> tuple[list[List], list[str]]:
             found.append(_read_file(one))
         except NoTaskList as error:
             others.append(str(error))
-    return found or [_claude_list(base)], others
+    if not found:
+        where = ", ".join((*PLACES, "~/.claude/tasks/LIST/"))
+        raise NotFound(base, f"no task list here; looked for {where}", "name the file: ralf import FILE --dry-run")
+    return found, others
 
 
 def lists_of(folder: Path) -> list[Path]:
-    """The lists of a folder that may be a project, or the folder of a tool within one; of two that one tool has in one
-    folder the first.
-    """
-    found: dict[Path, Path] = {}
-    for place in PLACES:
-        parts = place.split("/")
-        for known in range(len(parts)):  # `.beads` itself may have been named
-            path = folder.joinpath(*parts[known:])
-            is_here = not known or list(folder.absolute().parts[-known:]) == parts[:known]
-            if is_here and path.is_file() and not path.is_symlink():
-                found.setdefault(path.parent, path)
-    return list(found.values())
+    """The lists of a folder that may be a project, or the folder of a tool within one, or a list of Claude Code."""
+    whole = folder.absolute()
+    bases = (whole, *whole.parents[:3])  # `.taskmaster/tasks` itself may have been named
+    found = [path for place in PLACES for base in bases if whole in (path := base / place).parents]
+    found = [path for path in found if path.is_file() and not path.is_symlink()]
+    return found or ([folder] if _claude_files(folder) else [])
 
 
-# ---- the tools' own lists ----
+# ---- the tools ----
 
 Records = Sequence[tuple[str, Record]]
 """Each with where it stands."""
@@ -96,19 +91,16 @@ def _id(path: object, where: str, record: Record) -> str:
     raise _damaged(path, f"{where}: no `id`")
 
 
-def _ralph(path: Path, records: Records) -> List:
-    made = List("ralph", path)
+def _ralph(made: List, records: Records) -> None:
     for where, record in records:
-        made.take(_id(path, where, record), record)
-    return made
+        made.take(_id(made.where, where, record), record)
 
 
 _NO_WORK = ("message", "event", "agent", "role", "slot", "rig")  # beads of which none is a task
 
 
-def _beads(path: Path, records: Records) -> List:
+def _beads(made: List, records: Records) -> None:
     """The issues of beads: what is kept there for other ends (messages, pinned notes, templates) is left out."""
-    made = List("beads", path)
     skipped = 0
     for where, record in records:
         kind, said = word_of(record.get("issue_type")) or "task", word_of(record.get("status"))
@@ -127,44 +119,41 @@ def _beads(path: Path, records: Records) -> List:
         comments = records_of(record.get("comments"))
         told = "\n".join(f"- {word_of(one.get('author'))}: {one_line(text_of(one.get('text')))}" for one in comments)
         made.take(
-            _id(path, where, record),
+            _id(made.where, where, record),
             record,
+            parent=next(filter(None, on.get("parent-child", ())), ""),
             parts=[("Comments", told)],
             tags=(*words_of(record.get("labels")), *([kind] if kind != "task" else [])),
             after=filter(None, (*on.get("blocks", ()), *on.get("waits-for", ()))),
-            parent=next(filter(None, on.get("parent-child", ())), ""),
             **given,
         )
     if skipped:
         made.note(f"{skipped:,} entries are no tasks (messages, pinned notes, templates): left out")
     made.unblock()
-    return made
 
 
 def _is_claude_task(tree: object) -> bool:
     return isinstance(tree, dict) and isinstance(tree.get("subject"), str) and {"status", "id"} <= tree.keys()
 
 
-def _claude_list(folder: Path) -> List:
+def _claude_files(folder: Path) -> list[Path]:
+    """The files of a folder that may be tasks of Claude Code, by their numbers."""
+    paths = (path for path in folder.glob("*.json") if path.stem.isdecimal())
+    return sorted(paths, key=lambda path: (len(path.name), path.name))
+
+
+def _claude(made: List, folder: Path) -> None:
     """A list of Claude Code, a folder with a file for each task; its ids are unique within the list only."""
-    paths = sorted(folder.glob("*.json"), key=lambda path: (len(path.name), path.name))  # by their numbers
-    trees = ((path.name, _parsed(path, _text(path))) for path in paths if path.stem.isdecimal())
+    near = f"{word_of(folder.absolute().name)}/"
+    trees = ((path.name, _parsed(path, _text(path))) for path in _claude_files(folder))
     tasks = {_id(folder, name, tree): tree for name, tree in trees if _is_claude_task(tree)}
     if not tasks:
-        where = ", ".join((*PLACES, "~/.claude/tasks/LIST/"))
-        raise NotFound(folder, f"no task list here; looked for {where}", "name the file: ralf import FILE --dry-run")
-    near = f"{word_of(folder.absolute().name)}/"
-    made = List("claude", folder)
-    tasks = {
-        id_: one for id_, one in tasks.items() if records_of([one.get("metadata")])[0].get("_internal") is not True
-    }
-    blocked_by = {id_: [*words_of(record.get("blockedBy"))] for id_, record in tasks.items()}
-    for id_, record in tasks.items():
-        for other in words_of(record.get("blocks")):
-            blocked_by.get(other, []).append(id_)
-    for id_, record in tasks.items():
-        made.take(f"{near}{id_}", record, after=[f"{near}{one}" for one in blocked_by[id_]])
-    return made
+        raise _unknown(folder)
+    blocks = [(id_, other) for id_, one in tasks.items() for other in words_of(one.get("blocks"))]
+    for id_, one in tasks.items():
+        if records_of([one.get("metadata")])[0].get("_internal") is not True:
+            after = (*words_of(one.get("blockedBy")), *(first for first, other in blocks if other == id_))
+            made.take(f"{near}{id_}", one, after=[f"{near}{first}" for first in after])
 
 
 def _tagged(tree: object) -> dict[str, list[Any]]:
@@ -184,13 +173,11 @@ def _is_task_master(tree: object) -> bool:
     )
 
 
-def _task_master(path: Path, tree: Any) -> List:
+def _task_master(made: List, tree: Any) -> None:
     """The tasks of Task Master with their subtasks, of all tags: `master/3.2`."""
-    made = List("task-master", path)
     for tag, tasks in _tagged(tree).items():
         _take_tasks(made, tag, tasks)
     made.unblock()
-    return made
 
 
 def _take_tasks(made: List, tag: str, listed: Sequence[Any], parent: str = "", inherited: int = PRIORITY) -> None:
@@ -203,9 +190,9 @@ def _take_tasks(made: List, tag: str, listed: Sequence[Any], parent: str = "", i
         made.take(
             f"{tag}/{id_}",
             record,
+            parent=f"{tag}/{parent}" if parent else "",
             tags=(tag,) if tag != "master" else (),
             after=[f"{near if to in siblings else f'{tag}/'}{to}" for to in words_of(record.get("dependencies"))],
-            parent=f"{tag}/{parent}" if parent else "",
             priority=inherited,
         )
         if isinstance(inner := record.get("subtasks"), list) and inner:
@@ -215,53 +202,38 @@ def _take_tasks(made: List, tag: str, listed: Sequence[Any], parent: str = "", i
                 _take_tasks(made, tag, inner, id_, made.found[f"{tag}/{id_}"].task.priority)
 
 
-def _stories(tree: object) -> list[Any]:
-    if isinstance(tree, dict):
-        return next((tree[key] for key in ("userStories", "stories") if isinstance(tree.get(key), list)), [])
-    return tree if isinstance(tree, list) else []
-
-
-def _is_prd(tree: object) -> bool:
-    """Whether a file has stories that say whether they pass."""
-    if isinstance(tree, dict) and isinstance(tree.get("userStories"), list):
-        return True
-    stories = _stories(tree)
-    return bool(stories) and all(isinstance(one, dict) and "passes" in one for one in stories)
-
-
-def _prd(path: Path, tree: Any) -> List:
+def _prd(made: List, tree: Record) -> None:
     """The stories of a prd.json. Their ids begin anew with each one, so its branch is a part of them. They are done one
     by one in the order of their priorities: where no story names what it depends on, each waits for those before it.
     """
-    made = List("prd", path)
-    head: Record = tree if isinstance(tree, dict) else {}
-    stories = records_of(_stories(tree))
-    name = next(filter(None, (word_of(head.get(one)) for one in ("branchName", "project", "title", "name"))), "")
+    stories = records_of(tree["userStories"])
+    name = word_of(tree.get("branchName")) or word_of(tree.get("project"))
     near = f"{name}/" if name else ""
-    commands = records_of([head.get("verificationCommands")])[0]
+    commands = records_of([tree.get("verificationCommands")])[0]
     verify = " && ".join(one_line(text_of(one)) for one in commands.values() if text_of(one))
     ids = [f"{near}{word_of(one.get('id')) or number}" for number, one in enumerate(stories, 1)]
     words = (word_of(one.get("priority")) for one in stories)
     ranks = [int(word) if word.isdecimal() and len(word) < 10 else None for word in words]
-    is_told = any(words_of(one.get(key)) for one in stories for key in FORMATS["prd"].after)
+    is_told = any(words_of(one.get(key)) for one in stories for key in AFTER)
     before = {} if is_told else _before(ids, ranks)
     for id_, story, rank in zip(ids, stories, ranks, strict=True):
-        passes, notes, title = story.get("passes") is True, text_of(story.get("notes")), text_of(story.get("title"))
-        left = ("notes" if passes else "", "" if title else "description")  # told otherwise
+        passes, begun = story.get("passes") is True, story.get("inProgress") is True
+        given: dict[str, Any] = {"after": before[id_]} if id_ in before else {}
+        if passes:
+            given["summary"] = text_of(story.get("notes"))
         made.take(
             id_,
-            {key: value for key, value in story.items() if key not in left},
+            {
+                **story,
+                "status": "done" if passes else "in_progress" if begun else "",
+                "notes": "" if passes else story.get("notes"),
+            },
             near=near,
-            said="true" if passes else "false",
-            title=title or text_of(story.get("description")),
             tags=tuple(filter(None, [word_of(story.get("category"))])),
             verify=verify,
-            summary=notes,
-            progress="begun there" if story.get("inProgress") is True else "",
             priority=PRIORITY if rank is None else min(max(11 - rank, 1), 10),
-            **({"after": before[id_]} if id_ in before else {}),
+            **given,
         )
-    return made
 
 
 def _before(ids: Sequence[str], ranks: Sequence[int | None]) -> dict[str, tuple[str, ...]]:
@@ -273,8 +245,6 @@ def _before(ids: Sequence[str], ranks: Sequence[int | None]) -> dict[str, tuple[
     return {id_: tuple(groups[a]) for a, b in pairwise(sorted(groups)) for id_ in groups[b]}
 
 
-# ---- Aqua: SQLite, one table of tasks ----
-
 _CHECKPOINT = "__checkpoint__"
 _MOST, _MOST_VALUE = 128 << 20, 16 << 20  # bytes of all tasks, and of one value
 _COLUMNS = (
@@ -282,11 +252,10 @@ _COLUMNS = (
 ).split()
 
 
-def _aqua(path: Path) -> List:
+def _aqua(made: List, path: Path) -> None:
     """The tasks of Aqua's database, the oldest first. Its checkpoints are tasks; here they are marks of the tasks that
     they follow. Its `serialize` writes its order into the dependencies: what was serialized comes as that chain.
     """
-    made = List("aqua", path)
     checkpoints: dict[str, tuple[str, ...]] = {}
     for row in _rows(path):
         record = {**row, **{key: _json(row[key]) for key in ("tags", "depends_on")}}
@@ -296,11 +265,10 @@ def _aqua(path: Path) -> List:
             made.take(word_of(record["id"]), record)
     if checkpoints:
         made.note(f"{len(checkpoints):,} checkpoint tasks became checkpoints of the tasks that they follow")
-        marked = {before for after in checkpoints.values() for before in after}
-        for id_, task in made.found.items():
-            after = tuple(one for one in _behind(task.task.after, checkpoints) if one != id_)
-            made.found[id_] = replace(task, task=replace(task.task, after=after, checkpoint=id_ in marked))
-    return made
+    marked = {before for after in checkpoints.values() for before in after}
+    for id_, task in made.found.items() if checkpoints else ():
+        after = tuple(one for one in _behind(task.task.after, checkpoints) if one != id_)
+        made.found[id_] = replace(task, task=replace(task.task, after=after, checkpoint=id_ in marked))
 
 
 def _behind(after: Sequence[str], checkpoints: Mapping[str, Sequence[str]]) -> list[str]:
@@ -315,10 +283,8 @@ def _behind(after: Sequence[str], checkpoints: Mapping[str, Sequence[str]]) -> l
 
 
 def _json(text: object) -> Any:
-    try:
+    with suppress(ValueError, RecursionError):
         return json.loads(text) if isinstance(text, str) else None
-    except (ValueError, RecursionError):
-        return None
 
 
 def _rows(path: Path) -> list[Mapping[str, Any]]:
@@ -381,8 +347,11 @@ def _text(path: Path) -> str:
 
 
 def _read_file(path: Path) -> List:
-    if beginning(path, 16) == "SQLite format 3\0":
-        return _aqua(path)
+    """Read the list that a file is, or a folder of Claude Code."""
+    if path.is_dir():
+        return _made("claude", path, _claude, path)
+    if beginning(path, 16) == _SQLITE:
+        return _made("aqua", path, _aqua, path)
     text = _text(path)
     if not text.lstrip().startswith(("{", "[", "<<<<<<<")):
         raise _unknown(path, "" if text.strip() else "is empty: not a task list")
@@ -390,17 +359,24 @@ def _read_file(path: Path) -> List:
     tree = None if records else _parsed(path, text)
     if _is_claude_task(tree):
         raise UsageError(path, "is one task of a list of Claude Code", f"name its folder: {_command(path.parent)}")
-    for is_one, read in ((_is_prd, _prd), (_is_task_master, _task_master)):
-        if is_one(tree):
-            return read(path, tree)
+    if isinstance(tree, dict) and isinstance(tree.get("userStories"), list):
+        return _made("prd", path, _prd, tree)
+    if _is_task_master(tree):
+        return _made("task-master", path, _task_master, tree)
     records = records or [(f"item {n}", one) for n, one in enumerate(tree if isinstance(tree, list) else [tree], 1)]
     if all(isinstance(one, dict) for _, one in records):
         for _, record in records[:20]:  # what the first of them look like
             if {"id", "title", "status", "created"} <= record.keys() and "created_at" not in record:
-                return _ralph(path, records)
+                return _made("ralph", path, _ralph, records)
             if "id" in record and not record.keys().isdisjoint(("issue_type", "created_at", "updated_at")):
-                return _beads(path, records)
+                return _made("beads", path, _beads, records)
     raise _unknown(path)
+
+
+def _made(origin: str, path: Path, read: Callable[[List, Any], None], content: object) -> List:
+    made = List(origin, path)
+    read(made, content)
+    return made
 
 
 def _records(path: Path, text: str) -> Records:
@@ -433,5 +409,6 @@ def _parsed(path: Path, text: str, where: str = "") -> Any:
 
 
 def _unknown(path: Path, what: str = "") -> NoTaskList:
+    kinds = ", ".join(name for name, _ in TOOLS.values())
     hint = "see docs/importing.md, or add tasks one by one: ralf task add TITLE"
-    return NoTaskList(path, what or f"not a task list that ralf knows: {_KINDS}", hint)
+    return NoTaskList(path, what or f"not a task list that ralf knows: {kinds}", hint)
