@@ -177,6 +177,7 @@ class List:
             priorities.get(word_of(record.get("priority")).lower(), given.get("priority", PRIORITY)),
             tags[:MAX_TAGS],
             after=tuple(one for one in dict.fromkeys(after) if one != id_),
+            checkpoint=given.get("checkpoint", False),
             verify=given.get("verify", ""),
             created=time_of(_first(record, "created_at", "created")),
             created_by=word_of(record.get("created_by")),

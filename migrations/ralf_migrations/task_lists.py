@@ -19,7 +19,6 @@ from typing import Any
 from ralf.errors import Damaged, NotFound, UsageError
 from ralf.tasks.model import PRIORITY
 from ralf.text.cleaning import one_line
-from ralf.text.frozen import replace
 from ralf_migrations.reading import Unreadable, beginning, text_at
 from ralf_migrations.task_formats import (
     AFTER,
@@ -42,7 +41,6 @@ PLACES = (
 
 MAX_BYTES = 64 << 20
 _MAX_DEPTH = 8  # of subtasks
-_SQLITE = "SQLite format 3\0"
 
 
 class NoTaskList(Damaged):
@@ -145,7 +143,7 @@ def _claude_files(folder: Path) -> list[Path]:
 def _claude(made: List, folder: Path) -> None:
     """A list of Claude Code, a folder with a file for each task; its ids are unique within the list only."""
     near = f"{word_of(folder.absolute().name)}/"
-    trees = ((path.name, _parsed(path, _text(path))) for path in _claude_files(folder))
+    trees = ((path.name, _content(path)[0]) for path in _claude_files(folder))
     tasks = {_id(folder, name, tree): tree for name, tree in trees if _is_claude_task(tree)}
     if not tasks:
         raise _unknown(folder)
@@ -256,19 +254,25 @@ def _aqua(made: List, path: Path) -> None:
     """The tasks of Aqua's database, the oldest first. Its checkpoints are tasks; here they are marks of the tasks that
     they follow. Its `serialize` writes its order into the dependencies: what was serialized comes as that chain.
     """
-    checkpoints: dict[str, tuple[str, ...]] = {}
-    for row in _rows(path):
-        record = {**row, **{key: _json(row[key]) for key in ("tags", "depends_on")}}
-        if _CHECKPOINT in words_of(record["tags"]):
-            checkpoints[word_of(record["id"])] = words_of(record["depends_on"])
-        else:
-            made.take(word_of(record["id"]), record)
+    try:
+        log = Path(f"{path}-wal")
+        has_log = log.is_file() and log.stat().st_size > 0
+        # Without a write-ahead log SQLite is told that nobody changes the file, else it would leave files there.
+        address = f"{path.absolute().as_uri()}?mode=ro{'' if has_log else '&immutable=1'}"
+        with closing(sqlite3.connect(address, uri=True, timeout=5)) as db:
+            rows = _rows(path, db)
+    except (sqlite3.Error, OSError) as error:
+        again = f"copy the database, and import the copy: ralf import {path.name} --dry-run"
+        raise Damaged(path, f"cannot be read as a database: {error}", again) from None
+    checkpoints = {
+        word_of(row["id"]): words_of(row["depends_on"]) for row in rows if _CHECKPOINT in words_of(row["tags"])
+    }
     if checkpoints:
         made.note(f"{len(checkpoints):,} checkpoint tasks became checkpoints of the tasks that they follow")
     marked = {before for after in checkpoints.values() for before in after}
-    for id_, task in made.found.items() if checkpoints else ():
-        after = tuple(one for one in _behind(task.task.after, checkpoints) if one != id_)
-        made.found[id_] = replace(task, task=replace(task.task, after=after, checkpoint=id_ in marked))
+    for row in rows:
+        if (id_ := word_of(row["id"])) not in checkpoints:
+            made.take(id_, row, after=_behind(words_of(row["depends_on"]), checkpoints), checkpoint=id_ in marked)
 
 
 def _behind(after: Sequence[str], checkpoints: Mapping[str, Sequence[str]]) -> list[str]:
@@ -282,116 +286,93 @@ def _behind(after: Sequence[str], checkpoints: Mapping[str, Sequence[str]]) -> l
     return [one for one in found if one not in checkpoints]
 
 
-def _json(text: object) -> Any:
-    with suppress(ValueError, RecursionError):
-        return json.loads(text) if isinstance(text, str) else None
-
-
-def _rows(path: Path) -> list[Mapping[str, Any]]:
-    """The tasks of a database, the oldest first; a column that an older version of Aqua does not have is None.
-
-    Only read: without a write-ahead log SQLite is told that nobody changes the file, else it would leave files there.
-    """
-    try:
-        log = Path(f"{path}-wal")
-        has_log = log.is_file() and log.stat().st_size > 0
-        address = f"{path.absolute().as_uri()}?mode=ro{'' if has_log else '&immutable=1'}"
-        with closing(sqlite3.connect(address, uri=True, timeout=5)) as db:
-            return _selected(path, db)
-    except (sqlite3.Error, OSError) as error:
-        again = f"copy the database, and import the copy: ralf import {path.name} --dry-run"
-        raise Damaged(path, f"cannot be read as a database: {error}", again) from None
-
-
-def _selected(path: Path, db: sqlite3.Connection) -> list[Mapping[str, Any]]:
+def _rows(path: Path, db: sqlite3.Connection) -> list[dict[str, Any]]:
+    """The rows of the table of tasks; a column that an older version of Aqua does not have is None."""
     db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_VALUE)
     db.text_factory = lambda content: content.decode("utf-8", "replace")
     db.execute("PRAGMA trusted_schema=OFF")
-    kinds = dict(db.execute("SELECT name, upper(substr(sql, 1, 12)) FROM sqlite_master LIMIT 10000"))
+    tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE TABLE%' LIMIT 9999")}
     there = {str(row[1]) for row in db.execute("PRAGMA table_info(tasks)")}
-    if kinds.get("tasks") != "CREATE TABLE" or not {"id", "title", "status"} <= there:
+    if "tasks" not in tables or not {"id", "title", "status"} <= there:
         raise NoTaskList(path, "an SQLite database, but not Aqua's", "see docs/importing.md")
     columns = ", ".join(name if name in there else f"NULL AS {name}" for name in _COLUMNS)
-    found, size = [], 0
+    found, size = list[dict[str, Any]](), 0
     for row in db.execute(f"SELECT {columns} FROM tasks LIMIT {MAX_TASKS + 1}"):  # noqa: S608 - names of ours
         size += sum(len(value) for value in row if isinstance(value, (str, bytes)))
         if size > _MOST:  # rows of a forged file may share their bytes
             raise UsageError(path, f"tasks of more than {_MOST:,} bytes", "see docs/importing.md")
         found.append(dict(zip(_COLUMNS, row, strict=True)))
-    names: dict[Any, Any] = {}
-    if kinds.get("agents") == "CREATE TABLE":
-        names = dict(db.execute("SELECT substr(id, 1, 200), substr(name, 1, 200) FROM agents LIMIT ?", (MAX_TASKS,)))
-    found.sort(key=lambda row: (text_of(row["created_at"]), text_of(row["id"])))
-    return [row | {key: names.get(row[key], row[key]) for key in ("created_by", "claimed_by")} for row in found]
+    query = "SELECT substr(id, 1, 200), substr(name, 1, 200) FROM agents LIMIT ?"
+    names = dict(db.execute(query, (MAX_TASKS,))) if "agents" in tables else {}
+    for one in found:
+        one |= {key: names.get(one[key], one[key]) for key in ("created_by", "claimed_by")}
+        for key in ("tags", "depends_on"):
+            with suppress(ValueError, TypeError, RecursionError):
+                one[key] = json.loads(one[key])
+    return sorted(found, key=lambda row: (text_of(row["created_at"]), text_of(row["id"])))
 
 
 # ---- files ----
 
 
 def _damaged(path: object, what: str) -> Damaged:
-    return Damaged(path, what, f"mend it, then: {_command(path)}")
+    return Damaged(path, what, f"mend it, then: ralf import {shlex.quote(str(path))} --dry-run")
 
 
-def _command(path: object) -> str:
-    return f"ralf import {shlex.quote(str(path))} --dry-run"
-
-
-def _text(path: Path) -> str:
-    try:
-        return text_at(path, MAX_BYTES)[0]
-    except Unreadable as error:
-        other = "name another file: ralf import PATH --dry-run"
-        if not path.exists():
-            raise NotFound(path, "no such file or folder", other) from None
-        raise Damaged(path, str(error), other) from None
+def _unknown(path: Path, what: str = "") -> NoTaskList:
+    kinds = ", ".join(name for name, _ in TOOLS.values())
+    hint = "see docs/importing.md, or add tasks one by one: ralf task add TITLE"
+    return NoTaskList(path, what or f"not a task list that ralf knows: {kinds}", hint)
 
 
 def _read_file(path: Path) -> List:
     """Read the list that a file is, or a folder of Claude Code."""
+
+    def taken(origin: str, read: Callable[[List, Any], None], content: object) -> List:
+        made = List(origin, path)
+        read(made, content)
+        return made
+
     if path.is_dir():
-        return _made("claude", path, _claude, path)
-    if beginning(path, 16) == _SQLITE:
-        return _made("aqua", path, _aqua, path)
-    text = _text(path)
-    if not text.lstrip().startswith(("{", "[", "<<<<<<<")):
-        raise _unknown(path, "" if text.strip() else "is empty: not a task list")
-    records = _records(path, text)
-    tree = None if records else _parsed(path, text)
+        return taken("claude", _claude, path)
+    if beginning(path, 16) == "SQLite format 3\0":
+        return taken("aqua", _aqua, path)
+    tree, records = _content(path)
     if _is_claude_task(tree):
-        raise UsageError(path, "is one task of a list of Claude Code", f"name its folder: {_command(path.parent)}")
+        again = f"name its folder: ralf import {shlex.quote(str(path.parent))} --dry-run"
+        raise UsageError(path, "is one task of a list of Claude Code", again)
     if isinstance(tree, dict) and isinstance(tree.get("userStories"), list):
-        return _made("prd", path, _prd, tree)
+        return taken("prd", _prd, tree)
     if _is_task_master(tree):
-        return _made("task-master", path, _task_master, tree)
-    records = records or [(f"item {n}", one) for n, one in enumerate(tree if isinstance(tree, list) else [tree], 1)]
-    if all(isinstance(one, dict) for _, one in records):
-        for _, record in records[:20]:  # what the first of them look like
-            if {"id", "title", "status", "created"} <= record.keys() and "created_at" not in record:
-                return _made("ralph", path, _ralph, records)
-            if "id" in record and not record.keys().isdisjoint(("issue_type", "created_at", "updated_at")):
-                return _made("beads", path, _beads, records)
+        return taken("task-master", _task_master, tree)
+    for _, one in records[:20]:  # what the first of them look like
+        if {"id", "title", "status", "created"} <= one.keys() and "created_at" not in one:
+            return taken("ralph", _ralph, records)
+        if "id" in one and not one.keys().isdisjoint(("issue_type", "created_at", "updated_at")):
+            return taken("beads", _beads, records)
     raise _unknown(path)
 
 
-def _made(origin: str, path: Path, read: Callable[[List, Any], None], content: object) -> List:
-    made = List(origin, path)
-    read(made, content)
-    return made
-
-
-def _records(path: Path, text: str) -> Records:
-    """The objects of a text in which each line is a JSON object of its own; none of another."""
-    lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
-    first: object = None
+def _content(path: Path) -> tuple[Any, Records]:
+    """The value of a JSON file, and the objects in it: those of its list, or its lines; none where any is another."""
+    try:
+        text = text_at(path, MAX_BYTES)[0]
+    except Unreadable as error:
+        other = "name another file: ralf import PATH --dry-run"
+        raise (Damaged if path.exists() else NotFound)(path, str(error), other) from None
+    if not text.lstrip().startswith(("{", "[", "<<<<<<<")):
+        raise _unknown(path, "" if text.strip() else "is empty: not a task list")
+    lines = [(f"line {number}", line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     with suppress(ValueError, RecursionError):
-        first = json.loads(lines[0][1])
-    if not isinstance(first, dict) or len(lines) < 2:
-        return []
-    records = [(f"line {number}", _parsed(path, line, f"line {number}")) for number, line in lines]
-    for where, record in records:
-        if not isinstance(record, dict):
-            raise _damaged(path, f"{where}: not a JSON object")
-    return records
+        if len(lines) > 1 and isinstance(json.loads(lines[0][1]), dict):  # each line is an object of its own
+            records = [(where, _parsed(path, line, where)) for where, line in lines]
+            for where, one in records:
+                if not isinstance(one, dict):
+                    raise _damaged(path, f"{where}: not a JSON object")
+            return None, records
+    tree = _parsed(path, text)
+    listed = [(f"item {n}", one) for n, one in enumerate(tree if isinstance(tree, list) else [tree], 1)]
+    return tree, listed if all(isinstance(one, dict) for _, one in listed) else []
 
 
 def _parsed(path: Path, text: str, where: str = "") -> Any:
@@ -401,14 +382,7 @@ def _parsed(path: Path, text: str, where: str = "") -> Any:
     except RecursionError:
         what = "nested too deeply"
     except json.JSONDecodeError as error:
-        where = where or f"line {error.lineno}"
-        what = f"not valid JSON: {error.msg}"
+        where, what = where or f"line {error.lineno}", f"not valid JSON: {error.msg}"
     except ValueError as error:  # a number of too many digits
         what = str(error).split("\n", 1)[0]
     raise _damaged(path, f"{where}: {what}" if where else what)
-
-
-def _unknown(path: Path, what: str = "") -> NoTaskList:
-    kinds = ", ".join(name for name, _ in TOOLS.values())
-    hint = "see docs/importing.md, or add tasks one by one: ralf task add TITLE"
-    return NoTaskList(path, what or f"not a task list that ralf knows: {kinds}", hint)
