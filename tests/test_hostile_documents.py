@@ -31,8 +31,8 @@ def read(root: Path, source: str, text: str) -> float:
     begun = time.process_time()
     try:
         for name, found in find(project := Project(root), Report(), root, [source], named=True):
-            for part in SOURCES[name].read(project, found).parts:
-                list(part.transcript.events())
+            for _, transcript in SOURCES[name].read(project, found).parts:
+                list(transcript.events())
     except Unreadable:
         pass
     return time.process_time() - begun

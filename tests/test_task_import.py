@@ -236,13 +236,14 @@ def test_an_imported_list_stands_in_files_with_its_results_and_can_be_claimed(pr
     assert (len(dry.those("added")), dry.dry_run) == (3, True)
     assert not (project / ".autonomous" / "tasks").exists()
     report = import_tasks(path, root=project)
-    assert [(one.listed.key, one.what, one.listed.task.status) for one in report.steps] == [
+    steps = sorted(report.steps, key=lambda one: one.listed.key)
+    assert [(one.listed.key, one.what, one.listed.task.status) for one in steps] == [
         ("beads:bd-1", "added", "completed"),
         ("beads:bd-2", "added", "pending"),
         ("beads:bd-3", "added", "failed"),
     ]
     assert [one.id for one in report.steps] == [one.id for one in dry.steps]
-    keel, plank, sails = (store.get(one.id, root=project) for one in report.steps)
+    keel, plank, sails = (store.get(one.id, root=project) for one in steps)
     assert (keel.task.status, keel.summary, keel.task.extra[FROM]) == ("completed", "It stands.", "beads:bd-1")
     assert (plank.task.after, plank.progress) == ((keel.task.id,), "begun there by kim")
     assert (sails.task.status, sails.reason) == ("failed", "deferred in beads")

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -251,7 +251,10 @@ def import_all(
 
 
 def _take_history(project: Project, report: Report, found: Sequence[tuple[str, Path]], progress: Progress) -> None:
-    empty: dict[str, list[Transcript]] = defaultdict(list)  # by route, runs that wrote nothing, the oldest first
+    """Take these files and runs. A run without a word only counts, and waits for that until one of its route has
+    something to say: thousands of them are one record then.
+    """
+    empty: dict[str, list[Transcript]] = {}
     for number, (name, path) in enumerate(found):
         progress(number, len(found), name_of(project, path))
         try:
@@ -260,38 +263,26 @@ def _take_history(project: Project, report: Report, found: Sequence[tuple[str, P
             reading = Reading("unreadable", why=str(error))
         if path.is_symlink():
             reading = Reading("left", why="a link: what it leads to is taken where it lies")
-        parts = [(known(project, part.route) or part.route, part.transcript) for part in reading.parts]
+        parts = [(known(project, route) or route, transcript) for route, transcript in reading.parts]
         decisions = sum("decision" in event.input for _, transcript in parts for event in transcript.events())
         routes = tuple(dict.fromkeys(route for route, _ in parts))
-        reading = replace(
-            reading, path=name_of(project, path), source=name, routes=routes, decisions=decisions, parts=()
-        )
-        if not report.dry_run:
-            try:
-                written = sum(_write(project, report, route, transcript, empty) for route, transcript in parts)
-                reading = replace(reading, written=written)
-            except Damaged as error:  # a route's own files are: the other routes are taken
-                reading = replace(reading, outcome="unreadable", why=str(error), written=0)
-        report.files.append(reading)
+        done = replace(reading, path=name_of(project, path), source=name, routes=routes, decisions=decisions, parts=())
+        try:
+            for route, transcript in () if report.dry_run else parts:
+                done = replace(done, written=done.written or 0)
+                if not transcript.size():
+                    empty.setdefault(route, []).append(transcript)
+                    continue
+                report.warnings += record_runs(route, empty.pop(route, ()), root=project.root)
+                told = checkpoint(route, transcript, root=project.root, summarizer=Extractive(), reason="import")
+                report.warnings += [*told.warnings, *([told.damage] if told.damage else [])]
+                done = replace(done, written=(done.written or 0) + len(told.checkpoints))
+        except Damaged as error:  # a route's own files are: the other routes are taken
+            done = replace(done, outcome="unreadable", why=str(error), written=0)
+        report.files.append(done)
     for route, runs in empty.items():
         report.warnings += record_runs(route, runs, root=project.root)
     progress(len(found), len(found), "")
-
-
-def _write(
-    project: Project, report: Report, route: str, transcript: Transcript, empty: dict[str, list[Transcript]]
-) -> int:
-    """Write a transcript's checkpoints; how many there were. A run without a word only counts, and waits for that until
-    one of its route has something to say: thousands of them are one record then.
-    """
-    if not transcript.size():
-        empty[route].append(transcript)
-        return 0
-    if runs := empty.pop(route, None):
-        report.warnings += record_runs(route, runs, root=project.root)
-    told = checkpoint(route, transcript, root=project.root, summarizer=Extractive(), reason="import")
-    report.warnings += [*told.warnings, *([told.damage] if told.damage else [])]
-    return len(told.checkpoints)
 
 
 def _take_tasks(project: Project, report: Report, base: Path, *, is_asked: bool) -> None:

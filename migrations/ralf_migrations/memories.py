@@ -21,7 +21,7 @@ from ralf.transcripts.notes import Notes
 from ralf_integrations.blackbox5.runs import handwritten, markdown
 from ralf_integrations.blackbox5.runs.markdown import ITEM, Fence, Line, Section, plain
 from ralf_integrations.blackbox5.runs.records import outcome_of
-from ralf_migrations.reading import FIELD, Part, Reading, Source, Unreadable, opened, task_in
+from ralf_migrations.reading import FIELD, Reading, Source, Unreadable, opened, task_in
 
 _TOP = "timeline_memory"  # the key with which the state begins
 _BEGINS = regex(rf"^{_TOP}:", re.MULTILINE)
@@ -89,7 +89,7 @@ def read(project: Project, path: Path) -> Reading:
         "timeline-memory",
     )
     now.agent_type = agent
-    parts = [Part(route, one) for one in (*runs, now)]
+    parts = [(route, one) for one in (*runs, now)]
     return Reading("unreadable" if state.broken else "imported", parts, state.broken)
 
 

@@ -20,7 +20,6 @@ from ralf_integrations.blackbox5.runs.folder import AGENTS, time_of
 from ralf_integrations.blackbox5.runs.markdown import ITEM, Line, plain
 from ralf_migrations.reading import (
     FIELD,
-    Part,
     Reading,
     Source,
     agent_of_run,
@@ -56,7 +55,7 @@ def read_decisions(project: Project, path: Path) -> Reading:
     session = session_of(folder, project.root) if of_run else source.session()
     when = time_of(source.excerpt(1, found[0].first_line))
     events = _notes(source, found, session, when, title=f"Decisions of {folder.name}", aside=True)
-    return Reading("imported", [Part(route, source.notes(events, "decisions-md"))])
+    return Reading("imported", [(route, source.notes(events, "decisions-md"))])
 
 
 def by_time(path: Path) -> tuple[str, str]:
@@ -84,7 +83,7 @@ def read_context(project: Project, path: Path) -> Reading:
     events.append(source.note(told, timestamp=when, title=title, work=work))
     page = source.notes(events, "ralf-context")
     page.agent_type = route if agents else ""
-    return Reading("imported", [Part(route, page)])
+    return Reading("imported", [(route, page)])
 
 
 def _notes(

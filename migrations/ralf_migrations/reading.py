@@ -6,8 +6,9 @@ import hashlib
 from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from ralf.document.guarded_yaml import BadYaml
 from ralf.model import Attempt
@@ -30,13 +31,6 @@ FIELD = regex(r"\s*(?:[-*+]\s+)?\*\*(?P<name>[A-Za-z][\w ]{0,39}?)\s*(?::\*\*|\*
 """A field in bold, also as a bullet: `**Task:** TASK-7`, `- **Status**: done`."""
 
 
-class Part(NamedTuple):
-    """What goes into one route, as one transcript."""
-
-    route: str
-    transcript: Transcript
-
-
 Outcome = Literal["imported", "nothing", "left", "unreadable"]
 """Imported; nothing was written in it; left out; not to be read, or not all of it."""
 
@@ -46,6 +40,7 @@ class Reading:
     """What a file, or a folder, comes to. What of it goes into no field of a route is kept in its words, and found by
     search.
 
+    parts    what goes into a route, as one transcript
     why      of a file that was not imported, or not all of it
     left     what of it was not taken, each with why
     path     in the project where it lies in it; `source`: what knows it
@@ -53,7 +48,7 @@ class Reading:
     """
 
     outcome: Outcome
-    parts: Sequence[Part] = ()
+    parts: Sequence[tuple[str, Transcript]] = ()
     why: str = ""
     left: Sequence[str] = ()
     path: str = ""
@@ -159,10 +154,6 @@ def name_of(project: Project, path: Path) -> str:
 # ---- routes ----
 
 _TASK_ID = regex(r"\b(?:TASK|RALF|BUG|FEAT|PLAN|CORE|DOCS|IMP)-[A-Za-z0-9][\w-]*")
-_RUN_NAME = regex(r"run-.*|\d{8}[-_]\d{6}.*")
-_NO_AGENTS = frozenset(
-    "runs runs.migrated archived completed research unknown agents active working tasks memory .autonomous".split()
-)
 
 
 def route_of(task: str, agent: str = "") -> str:
@@ -192,9 +183,7 @@ def task_in(text: str) -> str:
 
 
 def agent_of_run(folder: Path) -> str:
-    """The agent that a run's path names, "" for none: `agents/NAME/…`, or one that is known."""
+    """The agent that a run's path names, "" for none: one that is known, else `agents/NAME/…`."""
     heads = [part.lower().partition("__")[0] for part in reversed(folder.parts)]
-    names = (inner for part, inner in zip(folder.parts, folder.parts[1:], strict=False) if part == "agents")
-    known = (head for head in heads if head in AGENTS)
-    own = (name for name in names if name not in _NO_AGENTS and not _RUN_NAME.match(name))
-    return next(known, "") or next(own, "")
+    own = (name for part, name in pairwise(folder.parts) if part == "agents" and not name.startswith("run"))
+    return next((head for head in heads if head in AGENTS), "") or next(own, "")

@@ -21,7 +21,7 @@ from ralf_integrations.blackbox5.runs.decisions import WrittenDecision, decision
 from ralf_integrations.blackbox5.runs.folder import task_id, time_of
 from ralf_integrations.blackbox5.runs.markdown import plain
 from ralf_integrations.blackbox5.runs.registry import Registry
-from ralf_migrations.reading import Part, Reading, Source, Unreadable, agent_of_run, opened, route_of, task_of_run
+from ralf_migrations.reading import Reading, Source, Unreadable, agent_of_run, opened, route_of, task_of_run
 
 _NUMBERED = regex(r"Decision\s+\S+?\s*[:—\u2013-]\s*(?P<title>.+)$", re.IGNORECASE)
 _DEEPEST = 40  # folders of a path
@@ -51,7 +51,7 @@ def read(project: Project, path: Path) -> Reading:
     unread = [(first, last, source.excerpt(first, last)) for first, last, _ in found.broken]
     own += [source.note(words, first, aside=True) for first, _, words in (*found.undecided, *unread)]
     parts = [
-        Part(route, source.notes([_head(source, found, events), *events], "decision-registry"))
+        (route, source.notes([_head(source, found, events), *events], "decision-registry"))
         for route, events in sorted(by_route.items())
         if events
     ]

@@ -16,7 +16,7 @@ from ralf.transcripts.events import Event
 from ralf.transcripts.notes import Notes
 from ralf_integrations.blackbox5.runs import runfolder
 from ralf_integrations.blackbox5.runs.folder import GIVEN, RECORDS, RunFolder, time_of
-from ralf_migrations.reading import Part, Reading, Unreadable, agent_of_run, beginning, route_of, task_of_run
+from ralf_migrations.reading import Reading, Unreadable, agent_of_run, beginning, route_of, task_of_run
 
 _NAME = regex(r"run-(?P<number>\d)?.+")
 _HOLDS_RUNS = {".autonomous", ".git", "runs"}
@@ -59,7 +59,7 @@ def read(project: Project, path: Path) -> Reading:
         raise Unreadable(error.strerror or str(error)) from None
     brought = Notes(path, notes.session, events, format=notes.format, origin="import", attempt=notes.attempt)
     brought.agent_type, brought.skipped = notes.agent_type, notes.skipped
-    parts = [Part(route_of(task_of_run(path), agent_of_run(path)), brought)]
+    parts = [(route_of(task_of_run(path), agent_of_run(path)), brought)]
     if not events:
         return Reading("nothing", parts, "nothing was written", left)
     return Reading("imported", parts, left=left)

@@ -11,9 +11,11 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from ralf.errors import UsageError
 from ralf.redact import redactor_for
 from ralf.tasks import store
 from ralf.tasks.model import Task, TaskState
@@ -34,7 +36,8 @@ _SAID = {"summary": ("done", BY, "summary"), "reason": ("fail", BY, "reason"), "
 """What is said of a task, which stands in no file: the kind of its record, who writes it, and the key there."""
 
 _LAST = ("completed", "cancelled")
-_SHOWN = 400  # characters of a circle
+_SHOWN, _MOST_CIRCLES = 400, 200  # characters of a circle; circles that are looked for one by one
+_CLOSES = "left out, it closes a circle"
 _NOTHING: tuple[object, ...] = ("", (), False)
 
 
@@ -214,10 +217,8 @@ def plan_import(tasks: Iterable[ImportedTask], known: Iterable[TaskState]) -> Im
     keys = {id_: key for key, id_ in ids.items()}
     both = {**old, **{id_: [*dict.fromkeys((*after, *old.get(id_, ())))] for id_, after in new.items()}}
     left = _ordered(both, lambda one, other: other in new.get(one, ()) and other not in old.get(one, ()))[1]
-    closing = {(one, other) for one, other, _ in left}
-    problems += [
-        f"{keys[one]}: waits for {other}: left out, it closes a circle with tasks here" for one, other, _ in left
-    ]
+    closing = {(one, other) for one, other, _ in left if other in new.get(one, ())}
+    problems += [f"{keys[one]}: waits for {other}: {_CLOSES} with tasks here" for one, other in sorted(closing)]
     steps = []
     for key in waits:
         listed, id_ = taken[key], ids[key]
@@ -264,7 +265,7 @@ def _waits(
     waits = {key: dict.fromkeys(after) for key, after in said.items()}
     for key in parents:
         whole = parents[key]
-        waits[whole] |= {key: None}
+        waits[whole] |= {key: None} if whole not in said[key] else {}
         while whole and whole not in above[key]:  # a circle of wholes ends somewhere
             above[key].append(whole)
             whole = parents.get(whole, "")
@@ -272,42 +273,28 @@ def _waits(
         waits[key] |= {one: None for whole in wholes for one in said[whole] if whole not in above.get(one, ())}
     graph = {key: list(after) for key, after in waits.items()}
     order, left = _ordered(graph, lambda one, other: other not in said.get(one, ()))
-    for one, other, circle in left:
-        if other in said.get(one, ()):
-            shown = trimmed(" → ".join((*circle, circle[0])), _SHOWN)
-            problems.append(f"{one}: waits for {other}: left out, it closes a circle: {shown}")
+    problems += [
+        f"{one}: waits for {other}: {_CLOSES}: {way}" for one, other, way in left if other in said.get(one, ())
+    ]
     return {key: graph[key] for key in order if key in taken}
 
 
 def _ordered(
     waits: dict[str, list[str]], may_go: Callable[[str, str], bool]
-) -> tuple[list[str], list[tuple[str, str, list[str]]]]:
-    """The keys in their order, but each after those that it waits for. Of each circle one edge is taken out: one that
-    may go, else the one that closes it; which these were, each with the keys of its circle. `graphlib` finds one circle
-    at a time, and would take forever for thousands of them.
+) -> tuple[list[str], list[tuple[str, str, str]]]:
+    """The keys, each after those that it waits for. Of each circle one edge is taken out, if it has any one that may
+    go; which these were, each with its circle. UsageError for more circles than a list has by mistake.
     """
-    order: dict[str, None] = {}
-    left: list[tuple[str, str, list[str]]] = []
-    for start in waits:
-        way = {start: iter(list(waits[start]))} if start not in order else {}
-        while way:
-            key = next(reversed(way))
-            other = next((one for one in way[key] if one not in order), None)
-            if other is None:
-                order[key] = None
-                del way[key]
-            elif other not in way:
-                way[other] = iter(list(waits.get(other, ())))
-            else:
-                keys = list(way)
-                circle = keys[keys.index(other) :]
-                edges = ((key, other), *pairwise(circle))
-                one, gone = next((edge for edge in edges if may_go(*edge)), edges[0])
-                waits[one].remove(gone)
-                left.append((one, gone, circle))
-                for later in keys[keys.index(one) + 1 :]:  # looked at again from where the edge was
-                    del way[later]
-    return list(order), left
+    left: list[tuple[str, str, str]] = []
+    while len(left) <= _MOST_CIRCLES:
+        try:
+            return list(TopologicalSorter(waits).static_order()), left
+        except CycleError as error:
+            edges = list(pairwise(reversed(error.args[1])))  # each waits for the next
+            one, other = next((edge for edge in edges if may_go(*edge)), edges[-1])
+            waits[one].remove(other)
+            left.append((one, other, trimmed(" → ".join((*(key for key, _ in edges), edges[0][0])), _SHOWN)))
+    raise UsageError(left[0][0], f"more than {_MOST_CIRCLES} circles of dependencies: {left[0][2]}", "mend the list")
 
 
 # ---- what changes ----
