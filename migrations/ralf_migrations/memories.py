@@ -32,16 +32,11 @@ _STATE = ("Work History", "Work Queue", "Current Assignment")
 
 
 class _State(NamedTuple):
-    """Where the work stands.
-
-    words   in which it stands; `within`: on which lines
-    broken  why not all of it can be read, "" where it can
-    """
+    """Where the work stands: as a tree, in words, on which lines; and why not all of it can be read."""
 
     tree: Mapping[str, Any]
     words: str
     within: Collection[int]
-    first: int
     broken: str = ""
 
 
@@ -55,14 +50,20 @@ def read(project: Project, path: Path) -> Reading:
     source = opened(project, path)
     lines = markdown.lines_of(source.text)
     # The state stands above all sections; in one, a fence shows how such a memory looks.
-    fences = (one for one in markdown.fences_of(lines) if _BEGINS.search(one.text) and len(one.under) < 2)
-    fence = next(fences, None)
-    state = _fenced(fence) if fence is not None else _in_sections(lines)
+    fences = [one for one in markdown.fences_of(lines) if _BEGINS.search(one.text) and len(one.under) < 2]
+    state = _fenced(fences[0]) if fences else _in_sections(lines)
     if state is None:
         return Reading("left", why="neither a fence with `timeline_memory` nor `## Current Assignment`")
-    header, about = _header(lines), _mapping(state.tree.get(_TOP))
-    task, agent = task_in(header.get("task", "")), _agent(source, header, about, lines)
-    route = cleaning.slug(task or agent)
+    top = takewhile(lambda line: not (line.rule or line.fence or line.level > 1), lines)
+    fields = (found for line in top if (found := FIELD.match(line.text)))
+    header = {found["name"].lower(): found["value"].strip() for found in fields if found["value"].strip()}
+    about = _mapping(state.tree.get(_TOP))
+    heading = plain(next((line.heading for line in lines if line.level == 1), ""))
+    folder = path.absolute().parent
+    by_folder = folder.parent.name if folder.name == "memory" else folder.name
+    named = (about.get("agent"), header.get("agent"), re.sub(r"(?i)\btimeline memory\b", "", heading), by_folder)
+    agent = cleaning.slug("-".join(next(filter(None, (str(one or "").lower().split() for one in named)))))
+    task = task_in(header.get("task", ""))
     histories = {key: rows for key, rows in state.tree.items() if _HISTORY.match(key) and isinstance(rows, list)}
     runs = [
         _run(source, state, agent, key, row if isinstance(row, Mapping) else {"run": row}, number)
@@ -74,41 +75,21 @@ def read(project: Project, path: Path) -> Reading:
         return Reading("nothing", why="a template: it tells of no run and of no work")
     kept = {key: value for key, value in state.tree.items() if not histories.get(key)}
     kept |= {"header": header, "source": {"path": source.name, "sha256": source.sha256}}
+    work = {"blockers": [], **work, f"memory_of_{agent}": kept}
     when, title = str(about.get("last_updated") or header.get("created", "")), f"Memory of {agent}"
     todos = work.get("todos", ())
     done = sum(item["status"] == "completed" for item in todos)
     count = f"{len(runs)} run{'s' * (len(runs) != 1)}, {done} of {len(todos)} items of its queue done"
-    told = f"{title}{f', last updated {when}' if when else ''}: {count}."
-    fields: dict[str, Any] = {"timestamp": when, "title": title, "aside": True}
-    now = source.notes(
-        [  # its words, and what stands around it, are kept and found, and told nowhere
-            source.note(state.words, state.first, work={"blockers": [], **work, f"memory_of_{agent}": kept}, **fields),
-            source.note(told, timestamp=when),
-            *source.rest(state.within, aside=True),
-        ],
-        "timeline-memory",
-    )
+    # Its words, and what stands around it, are kept and found, and told nowhere.
+    notes = [
+        source.note(state.words, min(state.within), timestamp=when, title=title, work=work, aside=True),
+        source.note(f"{title}{f', last updated {when}' if when else ''}: {count}.", timestamp=when),
+        *source.rest(state.within, aside=True),
+    ]
+    now = source.notes(notes, "timeline-memory")
     now.agent_type = agent
-    parts = [(route, one) for one in (*runs, now)]
+    parts = [(cleaning.slug(task or agent), one) for one in (*runs, now)]
     return Reading("unreadable" if state.broken else "imported", parts, state.broken)
-
-
-def _header(lines: Sequence[Line]) -> dict[str, str]:
-    """The fields in bold below the title, down to the first rule, fence or heading."""
-    top = takewhile(lambda line: not (line.rule or line.fence or line.level > 1), lines)
-    fields = (found for line in top if (found := FIELD.match(line.text)))
-    return {found["name"].lower(): found["value"].strip() for found in fields if found["value"].strip()}
-
-
-def _agent(source: Source, header: Mapping[str, str], about: Mapping[str, Any], lines: Sequence[Line]) -> str:
-    """Whose it is: as it says, else by its heading, else by the folder in which it lies."""
-    heading = next((line.heading for line in lines if line.level == 1), "")
-    folder = source.path.absolute().parent
-    named = re.sub(r"\btimeline memory\b", "", plain(heading), flags=re.IGNORECASE)
-    by_folder = folder.parent.name if folder.name == "memory" else folder.name
-    told = (about.get("agent"), header.get("agent"), named, by_folder)
-    found = next(words for one in told if (words := str(one or "").lower().split()))
-    return cleaning.slug("-".join(found))
 
 
 def _run(source: Source, state: _State, agent: str, key: str, row: Mapping[str, Any], number: int) -> Notes:
@@ -116,21 +97,18 @@ def _run(source: Source, state: _State, agent: str, key: str, row: Mapping[str, 
     run = in_words(row.get("run_id") or row.get("run") or number)
     when = str(row.get("timestamp") or row.get("completed") or row.get("started") or "")
     findings = in_words(row.get("findings"))
-    text = "\n".join(f"- {name}: {in_words(value)}" for name, value in row.items())
     fields: dict[str, Any] = {"work": {"findings": [findings]}} if findings else {}
     if row.get("decision"):  # recommend, defer or reject, and of what
         about = next((in_words(row[name]) for name in _ID if row.get(name)), "")
-        rest = {name: value for name, value in row.items() if name not in ("decision", "timestamp")}
+        rest = {name: v for name, v in row.items() if name not in ("decision", "timestamp") and v not in (None, [], {})}
         fields["decision"] = {
             "decision": f"{in_words(row['decision'])} {about}".strip(),
-            "rationale": in_words({name: value for name, value in rest.items() if value not in (None, [], {})}),
+            "rationale": in_words(rest),
             "timestamp": when,
             "label": f"{source.session()}#{run}",
         }
-    rows = enumerate(source.lines[state.first - 1 :], start=state.first)
-    line = next((n for n, words in rows if run in words and not words.startswith((" #", "  #"))), state.first)
-    title = f"{agent}: {run}"
-    event = source.note(f"## {key}: {run}\n\n{text}", line, title=title, timestamp=when, **fields)
+    text = "\n".join((f"## {key}: {run}\n", *(f"- {name}: {in_words(value)}" for name, value in row.items())))
+    event = source.note(text, min(state.within), title=f"{agent}: {run}", timestamp=when, **fields)
     status = next((in_words(value) for name, value in row.items() if value and name.endswith("status")), "")
     said = findings or in_words(row.get("notes"))
     attempt = Attempt(source.session(run), None, outcome_of(status), when, said)
@@ -140,19 +118,24 @@ def _run(source: Source, state: _State, agent: str, key: str, row: Mapping[str, 
 def _work(tree: Mapping[str, Any], header: Mapping[str, str], task: str) -> dict[str, Any]:
     """The fields of the active work that a memory fills; what is null or empty there is not known."""
     queue, current = tree.get("work_queue"), _mapping(tree.get("current_context") or tree.get("current_assignment"))
-    doing = in_words(_first(_mapping(queue), "in_progress") or _first(current, "in_progress", "monitoring_worker_run"))
-    blocked = current.get("blocked_by")
+    running = _mapping(queue).get("in_progress") or current.get("in_progress") or current.get("monitoring_worker_run")
+    doing, blocked = in_words(running), current.get("blocked_by")
+    listed = (
+        queue if isinstance(queue, list) else [one for key in _WAITING for one in _listed(_mapping(queue).get(key))]
+    )
     todos = []
-    for item in _queued(queue):
-        text = plain(f"{item['part_of'].rstrip(':')}: {item['item']}" if item.get("part_of") else item["item"])
-        begun = item.get("begun") or (doing and doing in text)
-        status = "completed" if item.get("done") else "in_progress" if begun else "pending"
-        todos.append({"content": text, "status": status})
+    for item in listed:
+        about = item if isinstance(item, Mapping) and "done" in item else {"item": in_words(item)}
+        text = plain(f"{about['part_of'].rstrip(':')}: {about['item']}" if "part_of" in about else about["item"])
+        begun = about.get("begun") or (doing and doing in text)
+        todos.append(
+            {"content": text, "status": "completed" if about.get("done") else "in_progress" if begun else "pending"}
+        )
     if doing and not any(one["status"] == "in_progress" for one in todos):
         todos.insert(0, {"content": doing, "status": "in_progress"})
     ended = all(one["status"] == "completed" for one in todos)
     status = "in_progress" if doing else "blocked" if blocked else "completed" if ended else "pending"
-    following = in_words(_first(current, "next_in_queue", "next_item"))
+    following = in_words(current.get("next_in_queue") or current.get("next_item"))
     work = {
         "current_phase": header.get("phase", ""),
         "current_task": task or doing,
@@ -160,34 +143,24 @@ def _work(tree: Mapping[str, Any], header: Mapping[str, str], task: str) -> dict
         "todos": todos,
         "next_steps": [following] if following else [],
         "work_status": status if todos or blocked else "",
-        "blockers": [in_words(item) for item in (blocked if isinstance(blocked, list) else [blocked]) if item],
+        "blockers": [in_words(item) for item in _listed(blocked) if item],
     }
     return {key: value for key, value in work.items() if value}
-
-
-def _queued(queue: object) -> list[dict[str, Any]]:
-    """The items of a queue: those of a list as they are, those of a mapping of lists as items that wait."""
-    if isinstance(queue, list):
-        return [one for one in queue if isinstance(one, dict) and isinstance(one.get("item"), str)]
-    lists = (_mapping(queue).get(key) for key in _WAITING)
-    return [{"item": in_words(item)} for listed in lists if isinstance(listed, list) for item in listed if item]
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _first(tree: Mapping[str, Any], *keys: str) -> Any:
-    return next((tree[key] for key in keys if tree.get(key)), None)
+def _listed(value: object) -> list[Any]:
+    return value if isinstance(value, list) else [value] if value else []
 
 
 def in_words(value: object) -> str:
     """A value in words, on one line."""
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {in_words(inner)}" for key, inner in value.items())
-    if isinstance(value, list):
-        return ", ".join(map(in_words, value))
-    return "" if value is None else plain(str(value))
+    return ", ".join(map(in_words, value)) if isinstance(value, list) else plain(str(value or ""))
 
 
 # ---- the two shapes ----
@@ -202,8 +175,9 @@ def _fenced(fence: Fence) -> _State:
         raise Unreadable(f"line {fence.first + max(error.line, 1) - 1}: {wrong}: {error.what}") from None
     bare = "\n".join(line for line in fence.text.split("\n") if line.strip() and not line.lstrip().startswith("#"))
     broken = "; ".join(f"line {fence.first + first - 1}: {wrong}: {what}" for first, _, what in record.broken)
-    within = range(fence.first - 1, fence.last + 2)
-    return _State(record.tree, bare, within, fence.first - 1, f"{broken}; the rest was taken" if broken else "")
+    return _State(
+        record.tree, bare, range(fence.first - 1, fence.last + 2), f"{broken}; the rest was taken" * bool(broken)
+    )
 
 
 def _in_sections(lines: Sequence[Line]) -> _State | None:
@@ -216,31 +190,28 @@ def _in_sections(lines: Sequence[Line]) -> _State | None:
     if len(found) < 2:
         return None
     history, queue, assignment = (found[name].lines if name in found else () for name in _STATE)
-    tree: dict[str, Any] = {"work_history": [], "work_queue": list(_items(queue))}
+    runs = []
     for section in markdown.sections_of(history):
         bullets = (told for line in section.own if (told := FIELD.match(line.text)))
-        row = {told["name"].lower(): told["value"].strip() for told in bullets}
-        tree["work_history"].append({"run": section.heading, **row})
+        runs.append({"run": section.heading, **{told["name"].lower(): told["value"].strip() for told in bullets}})
+    tree: dict[str, Any] = {"work_history": runs, "work_queue": list(_items(queue))}
     for fence in markdown.fences_of(assignment)[:1]:
         with suppress(guarded_yaml.BadYaml):  # its words are kept
             tree["current_assignment"] = guarded_yaml.load(handwritten.tidied(fence.text))
     words = "\n\n".join(f"## {name}\n\n{markdown.text_of(one.lines)}" for name, one in found.items())
-    within = {number for one in found.values() for number in range(one.first, one.last + 1)}
-    return _State(tree, words, within, min(within))
+    return _State(tree, words, {number for one in found.values() for number in range(one.first, one.last + 1)})
 
 
 def _items(lines: Sequence[Line]) -> Iterator[dict[str, Any]]:
-    """The items of a queue: what they say, whether they are done or begun, below which heading, inside which item."""
-    under = ""
+    """The items of a queue: what they say, whether they are done or begun, inside which item."""
     above: list[tuple[int, str]] = []
     for line in lines:
         found = None if line.fence else ITEM.match(line.text)
         if line.level:
-            under, above = line.heading, []
+            above = []
         elif found is not None:
             text, mark = found["text"].strip(), found["box"] or " "
             above = [(depth, item) for depth, item in above if depth < line.indent]
-            item = {"item": text, "done": mark in "xX", "begun": mark in "~>/", "under": under}
-            item |= {"part_of": above[-1][1]} if above else {}
-            yield {name: value for name, value in item.items() if value or name == "done"}
+            part_of = {"part_of": above[-1][1]} if above else {}
+            yield {"item": text, "done": mark in "xX", **({"begun": True} if mark in "~>/" else {}), **part_of}
             above.append((line.indent, text))
