@@ -20,7 +20,6 @@ from ralf.redact import redactor_for
 from ralf.tasks import store
 from ralf.tasks.model import Task, TaskState
 from ralf.tasks.records import MOST_CHANGES
-from ralf.tasks.store import Tasks
 from ralf.tasks.writing import Writer
 from ralf.text.cleaning import one_line, trimmed
 from ralf.text.frozen import dataclass, replace
@@ -126,11 +125,15 @@ def import_tasks(
     It is planned while nobody else writes, and who imports at the same time waits. What a killed import has not written
     the next one adds.
     """
-    lists, notes = task_lists.read_lists(os.fspath(path))
     tasks = store.at(root)
+    # A project without a store has no secrets to compare them with, and a dry run makes none.
+    has_key = not dry_run or bool(tasks.project.owner.key)
+    lists, notes = task_lists.read_lists(
+        os.fspath(path), lambda tree: redactor_for(tasks.project).tree(tree) if has_key else tree
+    )
     if not dry_run:
         tasks.project.prepare()
-    found = _without_secrets(tasks, [task for one in lists for task in one.found.values()])
+    found = [task for one in lists for task in one.found.values()]
     first: ImportReport | None = None
 
     def work(writer: Writer) -> ImportReport:
@@ -153,22 +156,6 @@ def import_tasks(
     notes += [note for one in lists for note in one.notes]
     files = tuple(f"{one.origin}: {one.where}" for one in lists)
     return replace(plan, files=files, notes=tuple(notes), dry_run=dry_run)
-
-
-def _without_secrets(tasks: Tasks, found: Iterable[ImportedTask]) -> list[ImportedTask]:
-    """The tasks as they may be stored. Nothing is made: a project without a store has nothing to compare them with."""
-    if not tasks.project.owner.key:
-        return list(found)
-    redact = redactor_for(tasks.project).text
-
-    def cleaned(one: ImportedTask) -> ImportedTask:
-        said: dict[str, Any] = {name: redact(getattr(one, name)) for name in _SAID}
-        texts = ("title", "text", "verify", "created_by")
-        fields: dict[str, Any] = {name: redact(getattr(one.task, name)) for name in texts}
-        tags = tuple(dict.fromkeys(map(redact, one.task.tags)))
-        return replace(one, task=replace(one.task, **fields, tags=tags), **said)
-
-    return list(map(cleaned, found))
 
 
 def _write(writer: Writer, steps: Iterable[Step], there: Mapping[str, TaskState]) -> None:

@@ -47,7 +47,11 @@ class NoTaskList(Damaged):
     """A file that is no task list of a tool that is known here; nothing need be wrong with it."""
 
 
-def read_lists(path: str | Path) -> tuple[list[List], list[str]]:
+Redact = Callable[[Any], Any]
+"""Returns plain data without its secrets."""
+
+
+def read_lists(path: str | Path, redact: Redact = lambda tree: tree) -> tuple[list[List], list[str]]:
     """Read a list, or all lists of a folder; and the files there that only have the name of one.
 
     NotFound where there is none, NoTaskList for a file of another kind, Damaged for one that is damaged, UsageError for
@@ -55,11 +59,11 @@ def read_lists(path: str | Path) -> tuple[list[List], list[str]]:
     """
     base = Path(path).expanduser()
     if not base.is_dir():
-        return [_read_file(base)], []
+        return [_read_file(base, redact)], []
     found, others = [], []
     for one in lists_of(base):
         try:
-            found.append(_read_file(one))
+            found.append(_read_file(one, redact))
         except NoTaskList as error:
             others.append(str(error))
     if not found:
@@ -140,18 +144,17 @@ def _claude_files(folder: Path) -> list[Path]:
     return sorted(paths, key=lambda path: (len(path.name), path.name))
 
 
-def _claude(made: List, folder: Path) -> None:
+def _claude(made: List, records: Records) -> None:
     """A list of Claude Code, a folder with a file for each task; its ids are unique within the list only."""
-    near = f"{word_of(folder.absolute().name)}/"
-    trees = ((path.name, _content(path)[0]) for path in _claude_files(folder))
-    tasks = {_id(folder, name, tree): tree for name, tree in trees if _is_claude_task(tree)}
-    if not tasks:
-        raise _unknown(folder)
-    blocks = [(id_, other) for id_, one in tasks.items() for other in words_of(one.get("blocks"))]
-    for id_, one in tasks.items():
+    near = f"{word_of(Path(made.where).absolute().name)}/"
+    after = {_id(made.where, where, one): [*words_of(one.get("blockedBy"))] for where, one in records}
+    for _, one in records:
+        for other in words_of(one.get("blocks")):
+            after.get(other, []).append(word_of(one["id"]))
+    for _, one in records:
         if records_of([one.get("metadata")])[0].get("_internal") is not True:
-            after = (*words_of(one.get("blockedBy")), *(first for first, other in blocks if other == id_))
-            made.take(f"{near}{id_}", one, after=[f"{near}{first}" for first in after])
+            id_ = word_of(one["id"])
+            made.take(f"{near}{id_}", one, after=[f"{near}{other}" for other in after[id_]])
 
 
 def _tagged(tree: object) -> dict[str, list[Any]]:
@@ -250,20 +253,10 @@ _COLUMNS = (
 ).split()
 
 
-def _aqua(made: List, path: Path) -> None:
+def _aqua(made: List, rows: Sequence[Record]) -> None:
     """The tasks of Aqua's database, the oldest first. Its checkpoints are tasks; here they are marks of the tasks that
     they follow. Its `serialize` writes its order into the dependencies: what was serialized comes as that chain.
     """
-    try:
-        log = Path(f"{path}-wal")
-        has_log = log.is_file() and log.stat().st_size > 0
-        # Without a write-ahead log SQLite is told that nobody changes the file, else it would leave files there.
-        address = f"{path.absolute().as_uri()}?mode=ro{'' if has_log else '&immutable=1'}"
-        with closing(sqlite3.connect(address, uri=True, timeout=5)) as db:
-            rows = _rows(path, db)
-    except (sqlite3.Error, OSError) as error:
-        again = f"copy the database, and import the copy: ralf import {path.name} --dry-run"
-        raise Damaged(path, f"cannot be read as a database: {error}", again) from None
     checkpoints = {
         word_of(row["id"]): words_of(row["depends_on"]) for row in rows if _CHECKPOINT in words_of(row["tags"])
     }
@@ -284,6 +277,19 @@ def _behind(after: Sequence[str], checkpoints: Mapping[str, Sequence[str]]) -> l
             found[one] = None
             left = [*checkpoints.get(one, ()), *left]
     return [one for one in found if one not in checkpoints]
+
+
+def _selected(path: Path) -> list[dict[str, Any]]:
+    try:
+        log = Path(f"{path}-wal")
+        has_log = log.is_file() and log.stat().st_size > 0
+        # Without a write-ahead log SQLite is told that nobody changes the file, else it would leave files there.
+        address = f"{path.absolute().as_uri()}?mode=ro{'' if has_log else '&immutable=1'}"
+        with closing(sqlite3.connect(address, uri=True, timeout=5)) as db:
+            return _rows(path, db)
+    except (sqlite3.Error, OSError) as error:
+        again = f"copy the database, and import the copy: ralf import {path.name} --dry-run"
+        raise Damaged(path, f"cannot be read as a database: {error}", again) from None
 
 
 def _rows(path: Path, db: sqlite3.Connection) -> list[dict[str, Any]]:
@@ -325,7 +331,7 @@ def _unknown(path: Path, what: str = "") -> NoTaskList:
     return NoTaskList(path, what or f"not a task list that ralf knows: {kinds}", hint)
 
 
-def _read_file(path: Path) -> List:
+def _read_file(path: Path, redact: Redact) -> List:
     """Read the list that a file is, or a folder of Claude Code."""
 
     def taken(origin: str, read: Callable[[List, Any], None], content: object) -> List:
@@ -334,10 +340,11 @@ def _read_file(path: Path) -> List:
         return made
 
     if path.is_dir():
-        return taken("claude", _claude, path)
+        trees = [(one.name, _content(one, redact)[0]) for one in _claude_files(path)]
+        return taken("claude", _claude, [(name, tree) for name, tree in trees if _is_claude_task(tree)])
     if beginning(path, 16) == "SQLite format 3\0":
-        return taken("aqua", _aqua, path)
-    tree, records = _content(path)
+        return taken("aqua", _aqua, redact(_selected(path)))
+    tree, records = _content(path, redact)
     if _is_claude_task(tree):
         again = f"name its folder: ralf import {shlex.quote(str(path.parent))} --dry-run"
         raise UsageError(path, "is one task of a list of Claude Code", again)
@@ -353,7 +360,7 @@ def _read_file(path: Path) -> List:
     raise _unknown(path)
 
 
-def _content(path: Path) -> tuple[Any, Records]:
+def _content(path: Path, redact: Redact) -> tuple[Any, Records]:
     """The value of a JSON file, and the objects in it: those of its list, or its lines; none where any is another."""
     try:
         text = text_at(path, MAX_BYTES)[0]
@@ -365,20 +372,20 @@ def _content(path: Path) -> tuple[Any, Records]:
     lines = [(f"line {number}", line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     with suppress(ValueError, RecursionError):
         if len(lines) > 1 and isinstance(json.loads(lines[0][1]), dict):  # each line is an object of its own
-            records = [(where, _parsed(path, line, where)) for where, line in lines]
+            records = [(where, _parsed(path, line, redact, where)) for where, line in lines]
             for where, one in records:
                 if not isinstance(one, dict):
                     raise _damaged(path, f"{where}: not a JSON object")
             return None, records
-    tree = _parsed(path, text)
+    tree = _parsed(path, text, redact)
     listed = [(f"item {n}", one) for n, one in enumerate(tree if isinstance(tree, list) else [tree], 1)]
     return tree, listed if all(isinstance(one, dict) for _, one in listed) else []
 
 
-def _parsed(path: Path, text: str, where: str = "") -> Any:
+def _parsed(path: Path, text: str, redact: Redact, where: str = "") -> Any:
     """The JSON value of a text; Damaged says in which line it is damaged."""
     try:
-        return json.loads(text)
+        return redact(json.loads(text))
     except RecursionError:
         what = "nested too deeply"
     except json.JSONDecodeError as error:
