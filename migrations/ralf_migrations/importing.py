@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
@@ -46,10 +46,10 @@ class Kind(NamedTuple):
         """Whether a file is one by its name."""
         return any(fnmatchcase(path.name.lower(), pattern) for pattern in self.names)
 
-    def is_one(self, path: Path) -> bool:
-        """Whether a file is one, by its name or its beginning."""
-        is_like = bool(self.names) and path.suffix.lower() == Path(self.place).suffix
-        return self.is_named(path) or (is_like and re.search(f"(?im){self.looks}", beginning(path)) is not None)
+    def is_like(self, path: Path) -> bool:
+        """Whether a file is one by its beginning."""
+        is_kind = bool(self.names) and path.suffix.lower() == Path(self.place).suffix
+        return is_kind and re.search(f"(?im){self.looks}", beginning(path)) is not None
 
 
 _MEMORY = r"^timeline_memory:|^ {0,3}#{1,6}[ \t]+Work (?:History|Queue)\b"
@@ -66,7 +66,14 @@ SOURCES = {
         "RALF-CONTEXT.md", ("ralf-context*.md",), r"^# RALF.{0,20}context", pages.read_context, pages.by_time
     ),
 }
-"""Sources of history by name, in the order in which they are taken; what two of them know goes to the first."""
+"""Sources of history by name, in the order in which they are taken."""
+
+
+def sources_of(path: Path, names: Collection[str], *, by_content: bool = True) -> list[str]:
+    """The source of these that knows a file, if any: by its name, else by what it begins with."""
+    named = [name for name in names if SOURCES[name].is_named(path)]
+    like = (name for name in names if by_content and not named and SOURCES[name].is_like(path))
+    return (named or [*like][::-1])[:1]  # decisions may stand in any page
 
 
 def client_names() -> tuple[str, ...]:
@@ -94,7 +101,7 @@ def find(project: Project, report: Report, base: Path, names: Sequence[str], *, 
     """
     found: list[tuple[str, Path]] = []
     if not base.is_dir():
-        return [(name, base) for name in names if len(names) == 1 or SOURCES[name].is_one(base)][:1]
+        return [(name, base) for name in (names if len(names) == 1 else sources_of(base, names))]
 
     def note(error: OSError) -> None:
         name = name_of(project, Path(error.filename))
@@ -114,9 +121,7 @@ def find(project: Project, report: Report, base: Path, names: Sequence[str], *, 
         if folder in runs and len(names) > 1:
             continue
         for path in (folder / one for one in files if one not in copies):
-            by_name = [name for name in names if SOURCES[name].is_named(path)]
-            others = names if named and folder == base and not by_name else ()
-            found += [(name, path) for name in (*by_name, *(one for one in others if SOURCES[one].is_one(path)))][:1]
+            found += [(name, path) for name in sources_of(path, names, by_content=named and folder == base)]
     return sorted(found, key=lambda one: (names.index(one[0]), SOURCES[one[0]].order(one[1])))
 
 
@@ -287,7 +292,7 @@ def _take_history(project: Project, report: Report, found: Sequence[tuple[str, P
 
 def _take_tasks(project: Project, report: Report, base: Path, *, is_asked: bool) -> None:
     """Take the task lists of a folder, or one; unless somebody asked for them, there need not be any."""
-    is_history = base.is_file() and any(kind.is_one(base) for kind in SOURCES.values())
+    is_history = base.is_file() and sources_of(base, SOURCES)
     if not is_asked and (is_history or (base.is_dir() and not task_lists.lists_of(base))):
         return
     try:

@@ -49,10 +49,8 @@ def read(project: Project, path: Path) -> Reading:
         events = [_with_hash(path, event) if "decision" in event.input else event for event in notes.events()]
         left = tuple(_left(RunFolder(path)))
         for name, what in notes.problems.items():
-            try:
-                content_of(path / Path(name).name)  # what can be opened only holds what is none of its kind
-            except OSError:
-                raise Unreadable(f"{name}: {what}") from None
+            if not os.access(path / Path(name).name, os.R_OK):  # else it only holds what is none of its kind
+                raise Unreadable(f"{name}: {what}")
     except RalfError as error:
         raise Unreadable(error.what) from None
     except OSError as error:
