@@ -18,8 +18,8 @@ from ralf.tasks import store
 from ralf.tasks.claims import claim
 from ralf.tasks.editing import edit
 from ralf.tasks.model import Claim, Task, TaskState
-from ralf_migrations.task_formats import ImportedTask
 from ralf_migrations.task_import import FROM, ImportReport, import_tasks, plan_import
+from ralf_migrations.task_lists import ImportedTask
 
 
 def there(id_: str, **fields: Any) -> ImportedTask:

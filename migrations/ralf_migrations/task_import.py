@@ -24,7 +24,7 @@ from ralf.tasks.writing import Writer
 from ralf.text.cleaning import one_line, trimmed
 from ralf.text.frozen import dataclass, replace
 from ralf_migrations import task_lists
-from ralf_migrations.task_formats import ImportedTask
+from ralf_migrations.task_lists import ImportedTask
 
 FROM, AS = "imported_from", "imported_as"
 """Keys of a task's file: whence it came, and how it stood there."""
