@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 import storekit
 from examples import examples
-from ralf.errors import Damaged
+from ralf.errors import Damaged, UsageError
 from ralf.tasks import store
 from ralf.tasks.claims import claim
 from ralf.tasks.editing import edit
@@ -141,6 +141,12 @@ def test_a_circle_is_reported_with_its_path_and_only_what_closes_it_is_left_out(
     ]
     made = keys(applied(plan))
     assert [len(made[one].after) for one in "1234"] == [1, 0, 1, 1]
+
+
+def test_a_list_with_more_circles_than_anybody_makes_by_mistake_is_refused() -> None:
+    pairs = [(f"{number}a", f"{number}b") for number in range(101)]
+    with pytest.raises(UsageError, match="more than 100 circles"):
+        plan_import([there(one, after=(other,)) for a, b in pairs for one, other in ((a, b), (b, a))], [])
 
 
 def test_a_whole_waits_for_its_parts_and_its_parts_for_what_the_whole_waits_for() -> None:

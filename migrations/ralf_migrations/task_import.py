@@ -35,7 +35,7 @@ _SAID = {"summary": ("done", BY, "summary"), "reason": ("fail", BY, "reason"), "
 """What is said of a task, which stands in no file: the kind of its record, who writes it, and the key there."""
 
 _LAST = ("completed", "cancelled")
-_SHOWN, _MOST_CIRCLES = 400, 200  # characters of a circle; circles that are looked for one by one
+_SHOWN, _MOST_CIRCLES = 400, 100  # characters of a circle; circles that are looked for one by one
 _CLOSES = "left out, it closes a circle"
 _NOTHING: tuple[object, ...] = ("", (), False)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import shlex
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -32,6 +32,7 @@ PLACES = (
 
 MAX_BYTES = 64 << 20
 _MAX_DEPTH = 8  # of subtasks
+_AFTER = ("dependencies", "dependsOn", "depends_on", "blockedBy")  # of a story
 
 Record = Mapping[str, Any]
 MAX_TASKS, MAX_EDGES = 20_000, 200_000
@@ -42,7 +43,7 @@ TOOLS: dict[str, tuple[str, Mapping[str, int]]] = {
     "beads": ("beads", {"": 10, "0": 10, "1": 8, "2": 5, "3": 3, "4": 1}),  # as beads: none is 0
     "claude": ("Claude Code", {}),
     "task-master": ("Task Master", PRIORITIES),
-    "prd": ("prd.json", {}),
+    "prd": ("prd.json", {str(number): number for number in range(1, 11)}),
     "ralph": ("ralph-orchestrator", {"1": 10, "2": 8, "3": 5, "4": 3, "5": 1}),
 }
 """By origin, the tool's name, and ralf's priority (10 comes first) for each of its own."""
@@ -70,11 +71,9 @@ _PARTS = (
     ("Steps", "steps"),
     ("How it is tested", "testStrategy"),
     ("Notes", "notes"),
+    ("Comments", "comments"),
 )
 """The sections of a task's text: heading and key."""
-
-AFTER = ("dependencies", "dependsOn", "depends_on", "blockedBy", "blocked_by")
-"""Keys of the ids that a task waits for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,16 +157,11 @@ class List:
         """Say what became of something in another way than it stands there."""
         self.notes.append(f"{self.origin}: {what}")
 
-    def take(self, id_: str, record: Record, *, near: str = "", parent: str = "", **given: Any) -> None:
-        """Take a record, within the bounds. A text is cut between words: half a secret would not be known for one.
-
-        near    what stands before the ids that it names: `master/`
-        given   fields of the task that the record tells in another way, a `reason`, further `parts` of its text; and a
-                `priority` for one that has none
-        """
+    def take(self, id_: str, record: Record, after: Iterable[str], parent: str = "", **fields: Any) -> None:
+        """Take a record, within the bounds; `after`: the ids that it waits for, `fields`: others of the task."""
         tool, priorities = TOOLS[self.origin]
         said = word_of(record.get("status"))
-        kind: str = given.get("status") or _STATUSES.get(said.lower().replace("-", "_").replace(" ", "_"), "")
+        kind = _STATUSES.get(said.lower().replace("-", "_").replace(" ", "_"), "")
         if not kind:
             self.note(f"{id_}: its status {said[:40]!r} is not known; taken as pending")
         is_new, is_begun = kind in ("", "pending"), kind == "begun"
@@ -176,16 +170,14 @@ class List:
         progress = f"begun there{f' by {who}' if who else ''}{f': {last}' if last else ''}" if is_begun else last
         words = {"progress": "" if is_new else progress}
         if status == "completed":
-            words["summary"] = given.get("summary") or _first(record, "result", "close_reason")
+            words["summary"] = _first(record, "result", "close_reason")
         if status == "failed":
-            words["reason"] = given.get("reason") or text_of(record.get("error")) or f"{said} in {tool}"
-        parts = [*((name, text_of(record.get(key))) for name, key in _PARTS), *given.get("parts", ())]
-        parts += [("Context", last)] if is_new else []
+            words["reason"] = text_of(record.get("error")) or f"{said} in {tool}"
+        parts = [(name, text_of(record.get(key))) for name, key in _PARTS] + [("Context", last)] * is_new
         text = "\n\n".join(f"## {name}\n\n{part}" if name else part for name, part in parts if part)
         title = one_line(_first(record, "title", "subject")) or trimmed(one_line(text), 80) or f"(no title: {id_})"
         text = f"{title}\n\n{text}".strip() if len(title) > MAX_TITLE else text
-        tags = tuple(dict.fromkeys(given.get("tags", words_of(record.get("tags")))))
-        after = given.get("after", [f"{near}{one}" for key in AFTER for one in words_of(record.get(key))])
+        tags = tuple(dict.fromkeys(words_of(record.get("tags"))))
         if len(text) > MAX_TEXT or len(tags) > MAX_TAGS:
             self.note(f"{id_}: only the first {MAX_TEXT:,} characters and {MAX_TAGS} tags were taken")
         if id_ in self.found:
@@ -195,13 +187,12 @@ class List:
             trimmed(title, MAX_TITLE),
             trimmed(text, MAX_TEXT),
             status,
-            priorities.get(word_of(record.get("priority")).lower(), given.get("priority", PRIORITY)),
+            priorities.get(word_of(record.get("priority")).lower(), PRIORITY),
             tags[:MAX_TAGS],
             after=tuple(one for one in dict.fromkeys(after) if one != id_),
-            checkpoint=given.get("checkpoint", False),
-            verify=given.get("verify", ""),
             created=time_of(_first(record, "created_at", "created")),
             created_by=word_of(record.get("created_by")),
+            **fields,
         )
         words = {name: trimmed(text, MAX_SAID) for name, text in words.items()}
         self.found[id_] = ImportedTask(self.origin, task, parent, is_deleted=kind == "deleted", **words)
@@ -232,7 +223,7 @@ def _id(path: object, where: str, record: Record) -> str:
 
 def _ralph(made: List, records: Records) -> None:
     for where, record in records:
-        made.take(_id(made.where, where, record), record)
+        made.take(_id(made.where, where, record), record, words_of(record.get("blocked_by")))
 
 
 _NO_WORK = ("message", "event", "agent", "role", "slot", "rig")  # beads of which none is a task
@@ -250,22 +241,17 @@ def _beads(made: List, records: Records) -> None:
         on: dict[str, list[str]] = {}
         for edge in records_of(record.get("dependencies")):
             on.setdefault(str(edge.get("type", "blocks")), []).append(word_of(edge.get("depends_on_id")))
-        given: dict[str, Any] = {}
-        if kind == "gate" and said not in ("closed", "tombstone"):
-            given = {"status": "failed", "reason": "a gate of beads: it waits for something outside the list"}
-        elif said in ("blocked", "deferred") and (until := time_of(record.get("defer_until"))):
-            given = {"reason": f"{said} in beads until {until}"}
         comments = records_of(record.get("comments"))
         told = "\n".join(f"- {word_of(one.get('author'))}: {one_line(text_of(one.get('text')))}" for one in comments)
-        made.take(
-            _id(made.where, where, record),
-            record,
-            parent=next(filter(None, on.get("parent-child", ())), ""),
-            parts=[("Comments", told)],
-            tags=(*words_of(record.get("labels")), *([kind] if kind != "task" else [])),
-            after=filter(None, (*on.get("blocks", ()), *on.get("waits-for", ()))),
-            **given,
-        )
+        labels = [*words_of(record.get("labels")), *([kind] if kind != "task" else [])]
+        given: dict[str, Any] = {"tags": labels, "comments": told}
+        if kind == "gate" and said not in ("closed", "tombstone"):
+            given |= {"status": "blocked", "error": "a gate of beads: it waits for something outside the list"}
+        elif said in ("blocked", "deferred") and (until := time_of(record.get("defer_until"))):
+            given |= {"error": f"{said} in beads until {until}"}
+        after = filter(None, (*on.get("blocks", ()), *on.get("waits-for", ())))
+        parent = next(filter(None, on.get("parent-child", ())), "")
+        made.take(_id(made.where, where, record), {**record, **given}, after, parent)
     if skipped:
         made.note(f"{skipped:,} entries are no tasks (messages, pinned notes, templates): left out")
     made.unblock()
@@ -291,7 +277,7 @@ def _claude(made: List, records: Records) -> None:
     for _, one in records:
         if records_of([one.get("metadata")])[0].get("_internal") is not True:
             id_ = word_of(one["id"])
-            made.take(f"{near}{id_}", one, after=[f"{near}{other}" for other in after[id_]])
+            made.take(f"{near}{id_}", one, [f"{near}{other}" for other in after[id_]])
 
 
 def _tagged(tree: object) -> dict[str, list[Any]]:
@@ -318,26 +304,21 @@ def _task_master(made: List, tree: Any) -> None:
     made.unblock()
 
 
-def _take_tasks(made: List, tag: str, listed: Sequence[Any], parent: str = "", inherited: int = PRIORITY) -> None:
+def _take_tasks(made: List, tag: str, listed: Sequence[Any], parent: str = "", priority: object = "") -> None:
     """Take tasks, or the subtasks of `parent`; one without a priority has that of its parent."""
     siblings = {word_of(one.get("id")) for one in listed if isinstance(one, dict)}
     near = f"{tag}/{parent}." if parent else f"{tag}/"
-    for number, record in enumerate(records_of(list(listed)), 1):
+    for number, one in enumerate(records_of(list(listed)), 1):
+        record = {**one, "tags": [tag] if tag != "master" else [], "priority": one.get("priority") or priority}
         own = _id(made.where, f"{tag}: item {number}{f' of {parent}' if parent else ''}", record)
         id_ = f"{parent}.{own}" if parent and not own.startswith(f"{parent}.") else own
-        made.take(
-            f"{tag}/{id_}",
-            record,
-            parent=f"{tag}/{parent}" if parent else "",
-            tags=(tag,) if tag != "master" else (),
-            after=[f"{near if to in siblings else f'{tag}/'}{to}" for to in words_of(record.get("dependencies"))],
-            priority=inherited,
-        )
+        after = [f"{near if to in siblings else f'{tag}/'}{to}" for to in words_of(record.get("dependencies"))]
+        made.take(f"{tag}/{id_}", record, after, f"{tag}/{parent}" if parent else "")
         if isinstance(inner := record.get("subtasks"), list) and inner:
             if id_.count(".") >= _MAX_DEPTH:
                 made.note(f"{id_}: its subtasks lie too deep: left out")
             else:
-                _take_tasks(made, tag, inner, id_, made.found[f"{tag}/{id_}"].task.priority)
+                _take_tasks(made, tag, inner, id_, record["priority"])
 
 
 def _prd(made: List, tree: Record) -> None:
@@ -352,26 +333,14 @@ def _prd(made: List, tree: Record) -> None:
     ids = [f"{near}{word_of(one.get('id')) or number}" for number, one in enumerate(stories, 1)]
     words = (word_of(one.get("priority")) for one in stories)
     ranks = [int(word) if word.isdecimal() and len(word) < 10 else None for word in words]
-    is_told = any(words_of(one.get(key)) for one in stories for key in AFTER)
-    before = {} if is_told else _before(ids, ranks)
-    for id_, story, rank in zip(ids, stories, ranks, strict=True):
-        passes, begun = story.get("passes") is True, story.get("inProgress") is True
-        given: dict[str, Any] = {"after": before[id_]} if id_ in before else {}
-        if passes:
-            given["summary"] = text_of(story.get("notes"))
-        made.take(
-            id_,
-            {
-                **story,
-                "status": "done" if passes else "in_progress" if begun else "",
-                "notes": "" if passes else story.get("notes"),
-            },
-            near=near,
-            tags=tuple(filter(None, [word_of(story.get("category"))])),
-            verify=verify,
-            priority=PRIORITY if rank is None else min(max(11 - rank, 1), 10),
-            **given,
-        )
+    named = [[f"{near}{one}" for key in _AFTER for one in words_of(story.get(key))] for story in stories]
+    before = {} if any(named) else _before(ids, ranks)
+    for id_, story, rank, after in zip(ids, stories, ranks, named, strict=True):
+        state = "done" if story.get("passes") is True else "in_progress" if story.get("inProgress") is True else ""
+        told = {"result": story.get("notes"), "notes": ""} if state == "done" else {}
+        tags, priority = [story.get("category")], "" if rank is None else min(max(11 - rank, 1), 10)
+        record = {**story, **told, "status": state, "tags": tags, "priority": priority}
+        made.take(id_, record, before.get(id_, after), verify=verify)
 
 
 def _before(ids: Sequence[str], ranks: Sequence[int | None]) -> dict[str, tuple[str, ...]]:
@@ -402,7 +371,8 @@ def _aqua(made: List, rows: Sequence[Record]) -> None:
     marked = {before for after in checkpoints.values() for before in after}
     for row in rows:
         if (id_ := word_of(row["id"])) not in checkpoints:
-            made.take(id_, row, after=_behind(words_of(row["depends_on"]), checkpoints), checkpoint=id_ in marked)
+            after = _behind(words_of(row["depends_on"]), checkpoints)
+            made.take(id_, row, after, checkpoint=id_ in marked)
 
 
 def _behind(after: Sequence[str], checkpoints: Mapping[str, Sequence[str]]) -> list[str]:
