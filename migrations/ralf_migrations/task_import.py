@@ -140,7 +140,7 @@ def import_tasks(
         nonlocal first
         states = writer.book.states(writer.book.ordered("true"))
         plan = plan_import(found, states.values())
-        _write(writer, plan.steps, states)
+        _write(writer, plan.steps)
         first = first or plan  # done once more where the index was torn, it finds its own tasks
         return first
 
@@ -158,7 +158,7 @@ def import_tasks(
     return replace(plan, files=files, notes=tuple(notes), dry_run=dry_run)
 
 
-def _write(writer: Writer, steps: Iterable[Step], there: Mapping[str, TaskState]) -> None:
+def _write(writer: Writer, steps: Iterable[Step]) -> None:
     """Write the files of tasks, in the order of the list."""
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     made = []
@@ -167,9 +167,6 @@ def _write(writer: Writer, steps: Iterable[Step], there: Mapping[str, TaskState]
         if step.is_new:
             made.append(writer.new_file(Task(**{"id": step.id, "created": now, **values})))
         elif values:
-            if "extra" in values:
-                extra = {**there[step.id].task.extra, **values["extra"]}
-                values["extra"] = {name: value for name, value in extra.items() if value != ""}
             made.append(writer.change_of(step.id, **values))
     for start in range(0, len(made), MOST_CHANGES):
         writer.append("seen", changes=made[start : start + MOST_CHANGES])
@@ -349,8 +346,8 @@ def _changes(
     elif status == here.status:  # this store may not have been told: another clone, or a killed import
         name = {"completed": "summary", "failed": "reason"}.get(status, "")
         changes |= {name: said[name]} if name and said[name] and not getattr(state, name) else {}
-    new = {name: value for name, value in extra.items() if value != here.extra.get(name, "")}
-    return {**changes, "extra": new} if new else changes, tuple(conflicts)
+    new = {name: value for name, value in {**here.extra, **extra}.items() if value != ""}
+    return {**changes, "extra": new} if new != here.extra else changes, tuple(conflicts)
 
 
 def _moves(there: str, here: str, base: str) -> bool:
