@@ -42,15 +42,6 @@ class Kind(NamedTuple):
     read: Callable[[Project, Path], Reading]
     order: Callable[[Path], Any] = Path.as_posix
 
-    def is_named(self, path: Path) -> bool:
-        """Whether a file is one by its name."""
-        return any(fnmatchcase(path.name.lower(), pattern) for pattern in self.names)
-
-    def is_like(self, path: Path) -> bool:
-        """Whether a file is one by its beginning."""
-        is_kind = bool(self.names) and path.suffix.lower() == Path(self.place).suffix
-        return is_kind and re.search(f"(?im){self.looks}", beginning(path)) is not None
-
 
 _MEMORY = r"^timeline_memory:|^ {0,3}#{1,6}[ \t]+Work (?:History|Queue)\b"
 _MEMORIES, _REGISTRIES = ("*timeline-memory.md", "timeline-memory-*.md"), ("*decision_registry*.y*ml",)
@@ -71,9 +62,13 @@ SOURCES = {
 
 def sources_of(path: Path, names: Collection[str], *, by_content: bool = True) -> list[str]:
     """The source of these that knows a file, if any: by its name, else by what it begins with."""
-    named = [name for name in names if SOURCES[name].is_named(path)]
-    like = (name for name in names if by_content and not named and SOURCES[name].is_like(path))
-    return (named or [*like][::-1])[:1]  # decisions may stand in any page
+    known_by = [name for name in names if any(fnmatchcase(path.name.lower(), each) for each in SOURCES[name].names)]
+    if known_by or not by_content:
+        return known_by[:1]
+    kinds = [name for name in names if SOURCES[name].names and Path(SOURCES[name].place).suffix == path.suffix.lower()]
+    begins = beginning(path) if kinds else ""
+    # of two the later one: decisions may stand in any page
+    return [name for name in kinds if re.search(f"(?im){SOURCES[name].looks}", begins)][-1:]
 
 
 def client_names() -> tuple[str, ...]:
@@ -111,7 +106,7 @@ def find(project: Project, report: Report, base: Path, names: Sequence[str], *, 
     for place, inner, files in os.walk(base, onerror=note):
         folder = Path(place)
         copies = {one for one in (*inner, *files) if any(fnmatchcase(one.lower(), each) for each in _BACKUPS)}
-        report.backups += sorted(name_of(project, folder / one) for one in copies)
+        report.backups += [name_of(project, folder / one) for one in copies]
         passed = _PASSED_OVER | copies
         inner[:] = sorted(one for one in inner if one not in passed and folder / one != project.folder)
         is_within = any(parent in runs for parent in folder.parents)
@@ -251,7 +246,7 @@ def import_all(
         report.looked.append(f"sessions: where {what or ', '.join(clients)} keep those of {project.root}")
         _take_sessions(project, report, what or None, since, progress)
     report.files.sort(key=lambda one: (one.outcome == "nothing", one.path))
-    report.warnings = list(dict.fromkeys(report.warnings))
+    report.backups, report.warnings = sorted(set(report.backups)), list(dict.fromkeys(report.warnings))
     return report
 
 
