@@ -18,7 +18,6 @@ from contextlib import suppress
 from functools import lru_cache, wraps
 from itertools import islice
 from operator import itemgetter
-from random import random
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -195,12 +194,6 @@ class RalfSaver(BaseCheckpointSaver[int]):
         return self.serde.loads_typed((type_, unpacked(tree)))
 
     # ---- writing ----
-
-    def get_next_version(self, current: Any, channel: None) -> Any:
-        """The version after another one: a number, or for a thread that another saver began, a text as it made them."""
-        if not isinstance(current, str):
-            return super().get_next_version(current, channel)
-        return f"{int(current.partition('.')[0]) + 1:032}.{random():016}"  # noqa: S311  # no secret
 
     def put(
         self,
