@@ -10,8 +10,7 @@ import pytest
 
 from clocks import in_line, within
 from ralf.project import Project
-from ralf_migrations import importing
-from ralf_migrations.importing import Tree
+from ralf_migrations.importing import SOURCES, Report, find
 from ralf_migrations.reading import Unreadable
 
 PLACES = {
@@ -31,9 +30,9 @@ def read(root: Path, source: str, text: str) -> float:
     path.write_text(text)
     begun = time.process_time()
     try:
-        for found in Tree(project := Project(root), root).find(source, named=True):
-            for part in importing.read(project, source, found).parts:
-                list(part.transcript.events())
+        for name, found in find(project := Project(root), Report(), root, [source], named=True):
+            for _, transcript in SOURCES[name].read(project, found).parts:
+                list(transcript.events())
     except Unreadable:
         pass
     return time.process_time() - begun

@@ -359,7 +359,6 @@ def test_a_markdown_memory_goes_to_its_task_and_only_queue_and_assignment_are_st
     assert memory["work_queue"][2] == {
         "item": "of Hoek",
         "done": False,
-        "under": "Priority Items (first)",
         "part_of": "Replace the sensors:",
     }
     assert ralf.get_context("TASK-TIDE-003B", root=tmp_path).checkpoint_count == 2  # the run, and what stands now

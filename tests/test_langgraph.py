@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import operator
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +19,6 @@ import ralf
 from ralf.errors import Conflict
 from ralf.maintenance.forget import forget
 from ralf.maintenance.purge import Wording, remains
-from ralf.project import Project
 from ralf_integrations.doors.langgraph import RalfSaver
 
 pytestmark = pytest.mark.filterwarnings("default")  # LangGraph's own
@@ -83,27 +80,6 @@ def test_a_large_state_lies_out_of_line_and_a_deleted_thread_leaves_nothing(save
     assert saver.get_tuple(THREAD) is None
     left = [path for name in ("journal", "blobs") for path in (context / name).rglob("*") if path.is_file()]
     assert left == [context / "blobs" / "gone"]  # digests of blobs, which `verify` does not miss
-
-
-def test_the_records_of_an_earlier_version_are_read_and_gone_on_with(saver: RalfSaver, tmp_path: Path) -> None:
-    """Theirs had base64, and of a large content the digests of its pieces, which a copy of the thread named, too."""
-    project, head = Project(tmp_path), None
-    project.prepare()
-    for line in (Path(__file__).parent / "data" / "graphs-version-1.jsonl").read_text().splitlines():
-        stream, id_, record = json.loads(line).values()
-        if record["kind"] == "checkpoint" and record["metadata"]["step"] == 1:
-            content = base64.b64decode(record["value"][1]["base64"])
-            pieces = [project.store.put_blob([part]) for part in (content[:100], content[100:])]
-            record["value"][1] = {"digests": pieces, "size": len(content)}
-        head = project.store.append(stream, json.dumps(record).encode(), id=id_, after=head)
-    saver.copy_thread("plan / 7", "copy")
-    assert len([*saver.list(THREAD)]) == 3
-    assert graph(saver, asks=True).invoke(Command(resume="yes"), THREAD)["steps"] == ["asked", "planned", "yes"]
-    saver.delete_thread("plan / 7")
-    copied = {"configurable": {"thread_id": "copy"}}
-    assert graph(saver, asks=True).invoke(Command(resume="no"), copied)["steps"] == ["asked", "planned", "no"]
-    saver.delete_thread("copy")
-    assert [*project.store.blobs()] == []
 
 
 def test_a_text_that_is_forgotten_goes_from_threads_too_and_they_stay_readable(

@@ -13,13 +13,13 @@ from hypothesis import given, settings, strategies as st
 
 import storekit
 from examples import examples
-from ralf.errors import Damaged
+from ralf.errors import Damaged, UsageError
 from ralf.tasks import store
 from ralf.tasks.claims import claim
 from ralf.tasks.editing import edit
 from ralf.tasks.model import Claim, Task, TaskState
-from ralf_migrations.task_formats import ImportedTask
 from ralf_migrations.task_import import FROM, ImportReport, import_tasks, plan_import
+from ralf_migrations.task_lists import ImportedTask
 
 
 def there(id_: str, **fields: Any) -> ImportedTask:
@@ -143,6 +143,12 @@ def test_a_circle_is_reported_with_its_path_and_only_what_closes_it_is_left_out(
     assert [len(made[one].after) for one in "1234"] == [1, 0, 1, 1]
 
 
+def test_a_list_with_more_circles_than_anybody_makes_by_mistake_is_refused() -> None:
+    pairs = [(f"{number}a", f"{number}b") for number in range(101)]
+    with pytest.raises(UsageError, match="more than 100 circles"):
+        plan_import([there(one, after=(other,)) for a, b in pairs for one, other in ((a, b), (b, a))], [])
+
+
 def test_a_whole_waits_for_its_parts_and_its_parts_for_what_the_whole_waits_for() -> None:
     tasks = [
         there("0"),
@@ -236,13 +242,14 @@ def test_an_imported_list_stands_in_files_with_its_results_and_can_be_claimed(pr
     assert (len(dry.those("added")), dry.dry_run) == (3, True)
     assert not (project / ".autonomous" / "tasks").exists()
     report = import_tasks(path, root=project)
-    assert [(one.listed.key, one.what, one.listed.task.status) for one in report.steps] == [
+    steps = sorted(report.steps, key=lambda one: one.listed.key)
+    assert [(one.listed.key, one.what, one.listed.task.status) for one in steps] == [
         ("beads:bd-1", "added", "completed"),
         ("beads:bd-2", "added", "pending"),
         ("beads:bd-3", "added", "failed"),
     ]
     assert [one.id for one in report.steps] == [one.id for one in dry.steps]
-    keel, plank, sails = (store.get(one.id, root=project) for one in report.steps)
+    keel, plank, sails = (store.get(one.id, root=project) for one in steps)
     assert (keel.task.status, keel.summary, keel.task.extra[FROM]) == ("completed", "It stands.", "beads:bd-1")
     assert (plank.task.after, plank.progress) == ((keel.task.id,), "begun there by kim")
     assert (sails.task.status, sails.reason) == ("failed", "deferred in beads")

@@ -14,8 +14,7 @@ from hypothesis import given, settings, strategies as st
 
 from examples import examples
 from ralf.errors import Damaged, RalfError
-from ralf_migrations.task_formats import NoTaskList
-from ralf_migrations.task_lists import read_lists
+from ralf_migrations.task_lists import NoTaskList, read_lists
 
 AQUA_SQL = """
 CREATE TABLE agents (id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, agent_type TEXT, role TEXT);
@@ -258,11 +257,10 @@ def test_tasks_of_ralph_orchestrator_are_read(tmp_path: Path) -> None:
 def test_a_project_with_lists_of_several_tools_gives_all_of_them(tmp_path: Path) -> None:
     aqua_database(tmp_path)
     lines(tmp_path / ".beads" / "issues.jsonl", issue("bd-1"))
-    lines(tmp_path / ".beads" / "beads.jsonl", issue("bd-0"))  # the name that the file had before
-    tree(tmp_path / "tasks" / "tasks.json", {"version": "2.0.0", "tasks": [{"label": "build", "type": "shell"}]})
+    tree(tmp_path / "prd.json", {"version": "2.0.0", "tasks": [{"label": "build", "type": "shell"}]})
     found, (other,) = read_lists(tmp_path)
     assert [one.origin for one in found] == ["aqua", "beads"]
-    assert "tasks.json: not a task list" in other
+    assert "prd.json: not a task list" in other
     assert told(tmp_path / ".beads", "id") == [("bd-1",)]
 
 

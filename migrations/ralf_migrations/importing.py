@@ -5,12 +5,14 @@ tasks. Sources are only read, and what was taken before is not taken again.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ralf.checkpointing.flow import checkpoint, record_runs
 from ralf.checkpointing.section import Extractive
@@ -19,29 +21,54 @@ from ralf.project import Project
 from ralf.routing import known
 from ralf.transcripts.reader import Transcript
 from ralf_migrations import memories, pages, registries, run_folders, task_import, task_lists
-from ralf_migrations.reading import Kind, Outcome, Reading, Unreadable, name_of, opened
+from ralf_migrations.reading import Outcome, Reading, Unreadable, beginning, name_of
 
-TASKS = "tasks"
-"""What task lists are called beside the names of `SOURCES` and of clients."""
-
-Progress = Callable[[int, int, str], None]
-"""Told how many files are done, how many there are, and which one is next."""
+# ---- what is found, and what reads it ----
 
 
-SOURCES: dict[str, Kind | None] = {
-    "run-folders": None,
-    "decisions-md": pages.DECISIONS,
-    "decision-registry": registries.KIND,
-    "timeline-memory": memories.KIND,
-    "ralf-context": pages.CONTEXT,
+class Kind(NamedTuple):
+    """A kind of file, or of folder, that history is taken from.
+
+    place  where it is found, for people; other files with its suffix may be one
+    names  patterns of the names of such files, case aside
+    looks  matches in the beginning of one
+    read   what one comes to
+    order  which is taken first: where two tell of the same, the later one is believed
+    """
+
+    place: str
+    names: tuple[str, ...]
+    looks: str
+    read: Callable[[Project, Path], Reading]
+    order: Callable[[Path], Any] = Path.as_posix
+
+
+_MEMORY = r"^timeline_memory:|^ {0,3}#{1,6}[ \t]+Work (?:History|Queue)\b"
+_MEMORIES, _REGISTRIES = ("*timeline-memory.md", "timeline-memory-*.md"), ("*decision_registry*.y*ml",)
+RUNS, TASKS = "run-folders", "tasks"
+SOURCES = {
+    RUNS: Kind("run-…/ with THOUGHTS.md and the like", (), "", run_folders.read, run_folders.by_time),
+    "decisions-md": Kind(
+        "DECISIONS.md", ("*decisions.md", "decisions-*.md"), r"^#+ .*\bdecisions?\b", pages.read_decisions
+    ),
+    "decision-registry": Kind("decision_registry.yaml", _REGISTRIES, r"^decisions:", registries.read),
+    "timeline-memory": Kind("timeline-memory.md", _MEMORIES, _MEMORY, memories.read, memories.by_worker),
+    "ralf-context": Kind(
+        "RALF-CONTEXT.md", ("ralf-context*.md",), r"^# RALF.{0,20}context", pages.read_context, pages.by_time
+    ),
 }
-"""Sources of history by name, in the order in which they are taken, and the kind of their files; None: folders."""
+"""Sources of history by name, in the order in which they are taken."""
 
 
-def read(project: Project, what: str, path: Path) -> Reading:
-    """What a file, or a run's folder, comes to; `Unreadable` where nobody can tell."""
-    kind = SOURCES[what]
-    return run_folders.read(project, path) if kind is None else kind.read(opened(project, path))
+def sources_of(path: Path, names: Collection[str], *, by_content: bool = True) -> list[str]:
+    """The source of these that knows a file, if any: by its name, else by what it begins with."""
+    known_by = [name for name in names if any(fnmatchcase(path.name.lower(), each) for each in SOURCES[name].names)]
+    if known_by or not by_content:
+        return known_by[:1]
+    kinds = [name for name in names if SOURCES[name].names and Path(SOURCES[name].place).suffix == path.suffix.lower()]
+    begins = beginning(path) if kinds else ""
+    # of two the later one: decisions may stand in any page
+    return [name for name in kinds if re.search(f"(?im){SOURCES[name].looks}", begins)][-1:]
 
 
 def client_names() -> tuple[str, ...]:
@@ -50,8 +77,6 @@ def client_names() -> tuple[str, ...]:
 
     return tuple(client.name for client in CLIENTS.values() if client.sessions is not None)
 
-
-# ---- finding ----
 
 _PASSED_OVER = frozenset(
     ".git .templates templates _templates .hg .svn node_modules .venv venv __pycache__ .mypy_cache"
@@ -62,42 +87,37 @@ _PASSED_OVER = frozenset(
 _BACKUPS = ("*.backup", "*.backup.*", "*.bak", "*~", "*.orig")
 
 
-class Tree:
-    """The folders below one, itself included, and the names of their files; links are not followed.
+def find(project: Project, report: Report, base: Path, names: Sequence[str], *, named: bool) -> list[tuple[str, Path]]:
+    """What of these sources lies below a folder, or a file itself, in the order in which it is taken. Links are not
+    followed; backups, and folders that cannot be looked into, are reported. Among all sources a run's own documents go
+    with it.
 
-    unreadable  folders that cannot be looked into
-    backups     copies, and folders of copies
+    named  whether somebody named the base: then files that lie directly in it may have other names
     """
+    found: list[tuple[str, Path]] = []
+    if not base.is_dir():
+        return [(name, base) for name in (names if len(names) == 1 else sources_of(base, names))]
 
-    def __init__(self, project: Project, base: Path) -> None:
-        self.base = base
-        self.folders: list[tuple[Path, list[str]]] = []
-        self.unreadable: list[Path] = []
-        self.backups: list[Path] = []
-        walked = os.walk(base, onerror=lambda error: self.unreadable.append(Path(error.filename)))
-        for place, inner, names in walked if base.is_dir() else ():
-            folder = Path(place)
-            inner[:] = sorted(one for one in inner if one not in _PASSED_OVER and folder / one != project.folder)
-            copies = {one for one in (*inner, *names) if any(fnmatchcase(one.lower(), each) for each in _BACKUPS)}
-            inner[:] = [one for one in inner if one not in copies]
-            self.backups += [folder / one for one in copies]
-            self.folders.append((folder, sorted(one for one in names if one not in copies)))
+    def note(error: OSError) -> None:
+        name = name_of(project, Path(error.filename))
+        report.files.append(Reading("unreadable", path=name, why="cannot be looked into"))
 
-    def find(self, what: str, *, named: bool) -> list[Path]:
-        """What of a source is in it, or its base itself where that is a file.
-
-        named  whether somebody named the base: then files that lie directly in it may have other names
-        """
-        kind = SOURCES[what]
-        if kind is None:
-            return sorted(run_folders.find(self.folders), key=run_folders.order)
-        files = ((folder, folder / name) for folder, names in self.folders for name in names)
-        found = [
-            path
-            for folder, path in files
-            if kind.is_named(path.name) or (named and folder == self.base and kind.is_one(path))
-        ]
-        return sorted(sorted(found), key=kind.order) if self.folders else [self.base]
+    runs: set[Path] = set()
+    for place, inner, files in os.walk(base, onerror=note):
+        folder = Path(place)
+        copies = {one for one in (*inner, *files) if any(fnmatchcase(one.lower(), each) for each in _BACKUPS)}
+        report.backups += [name_of(project, folder / one) for one in copies]
+        passed = _PASSED_OVER | copies
+        inner[:] = sorted(one for one in inner if one not in passed and folder / one != project.folder)
+        is_within = any(parent in runs for parent in folder.parents)
+        if RUNS in names and run_folders.is_run(folder, inner, files, is_within=is_within):
+            runs.add(folder)
+            found.append((RUNS, folder))
+        if folder in runs and len(names) > 1:
+            continue
+        for path in (folder / one for one in files if one not in copies):
+            found += [(name, path) for name in sources_of(path, names, by_content=named and folder == base)]
+    return sorted(found, key=lambda one: (names.index(one[0]), SOURCES[one[0]].order(one[1])))
 
 
 # ---- what an import comes to ----
@@ -107,10 +127,10 @@ class Tree:
 class Report:
     """What an import came to.
 
-    files     every file and session that was looked at, by path
+    files     every file and session that was looked at
     tasks     what came of task lists, a report for each place where some were
     backups   copies that were passed over, their paths
-    looked    where it looked, and for what, a line each
+    looked    for what it looked, and where
     warnings  what the reader should know
     """
 
@@ -150,11 +170,11 @@ class Report:
         told = [f"{one.path} → {', '.join(one.routes) or '-'}: {_became(one)}" for one in shown]
         told += [line for tasks in self.tasks for line in tasks.lines()]
         told += [f"warning: {one}" for one in self.warnings]
+        of = Counter(one.outcome for one in self.files)
         parts = [
-            f"{_count(len(self.files), 'file')}: {len(self.those('imported')):,} {'would be ' * self.dry_run}taken",
-            f"{len(self.those('nothing')):,} with nothing written, {len(self.those('left')):,} left out",
-            f"{len(self.those('unreadable')):,} unreadable, {_count(len(self.backups), 'backup')} passed over",
-            _count(self.decisions, "decision"),
+            f"{_count(len(self.files), 'file')}: {of['imported']:,} {'would be ' * self.dry_run}taken",
+            f"{of['nothing']:,} with nothing written, {of['left']:,} left out, {of['unreadable']:,} unreadable",
+            f"{_count(len(self.backups), 'backup')} passed over, {_count(self.decisions, 'decision')}",
             *([] if self.dry_run else [f"{_count(self.written, 'checkpoint')} written"]),
         ]
         return [*told, ", ".join(parts)] if self.files else told
@@ -181,6 +201,9 @@ def _count(count: int, noun: str) -> str:
 
 
 # ---- the import ----
+
+Progress = Callable[[int, int, str], None]
+"""Told how many files are done, how many there are, and which one is next."""
 
 
 def import_all(
@@ -211,130 +234,83 @@ def import_all(
     for base in bases:
         if not base.exists():
             raise NotFound(base, "no such file or folder", "ralf import --help")
-    call = _Call(project, Report(dry_run), named=bool(paths), progress=progress or (lambda done, count, name: None))
+    report, progress = Report(dry_run), progress or (lambda done, count, name: None)
     for base in bases:
-        if what in ("", *SOURCES):
-            call.take_history(base, [what] if what else list(SOURCES))
+        if names := [name for name in SOURCES if what in ("", name)]:
+            report.looked += [f"{name}: {SOURCES[name].place}, below {base}" for name in names]
+            _take_history(project, report, find(project, report, base, names, named=bool(paths)), progress)
         if what in ("", TASKS):
-            call.take_tasks(base, is_asked=what == TASKS)
+            report.looked.append(f"{TASKS}: {', '.join(task_lists.PLACES)}, below {base}")
+            _take_tasks(project, report, base, is_asked=what == TASKS)
     if not paths and what in ("", *clients):
-        call.take_sessions(what or None, since)
-    unused = {one.path: one for one in call.report.files if one.outcome == "nothing"}
-    used = [one for one in call.report.files if one.outcome != "nothing"]
-    for one in used:  # a file at which several sources looked counts once
-        unused.pop(one.path, None)
-    call.report.files = sorted([*used, *unused.values()], key=lambda one: one.path)
-    call.report.backups = sorted(set(call.report.backups))
-    call.report.warnings = list(dict.fromkeys(call.report.warnings))
-    return call.report
+        report.looked.append(f"sessions: where {what or ', '.join(clients)} keep those of {project.root}")
+        _take_sessions(project, report, what or None, since, progress)
+    report.files.sort(key=lambda one: (one.outcome == "nothing", one.path))
+    report.backups, report.warnings = sorted(set(report.backups)), list(dict.fromkeys(report.warnings))
+    return report
 
 
-class _Call:
-    """One call of `import_all`."""
-
-    def __init__(self, project: Project, report: Report, *, named: bool, progress: Progress) -> None:
-        self.report = report
-        self._project = project
-        self._named = named
-        self._progress = progress
-        self._empty: dict[str, list[Transcript]] = {}  # by route, runs that wrote nothing, oldest first
-
-    def take_history(self, base: Path, names: Sequence[str]) -> None:
-        """Take what lies below a folder, or a file, of these sources. Among all of them a run's own documents go with
-        the run, and a file goes to the source that knows it.
-        """
-        tree, project = Tree(self._project, base), self._project
-        wanted: list[tuple[str, Path]] = []
-        runs: set[Path] = set()
-        for name in names:
-            kind = SOURCES[name]
-            place = kind.names[0] if kind is not None else "run-…/ with THOUGHTS.md and the like"
-            self.report.looked.append(f"{name}: {place}, below {base}" if tree.folders else f"{name}: {base}")
-            if tree.folders or len(names) == 1 or (kind is not None and kind.is_one(base)):
-                found = tree.find(name, named=self._named)
-                wanted += [(name, path) for path in found if kind is None or path.parent not in runs]
-                runs |= set(found) if kind is None and len(names) > 1 else set()
-            for one in tree.backups:
-                if one.is_dir() or (kind is not None and Path(kind.names[0]).stem.lower() in one.name.lower()):
-                    self.report.backups.append(name_of(project, one))
-        for path in tree.unreadable:
-            self.report.files.append(Reading("unreadable", path=name_of(project, path), why="cannot be looked into"))
-        for number, (name, path) in enumerate(wanted):
-            self._progress(number, len(wanted), name_of(project, path))
-            self.report.files.append(replace(self._taken(name, path), path=name_of(project, path), source=name))
-        self._count_runs(list(self._empty))
-        self._progress(len(wanted), len(wanted), "")
-
-    def _taken(self, source: str, path: Path) -> Reading:
-        """What one file comes to, which is written."""
-        if path.is_symlink():
-            return Reading("left", why="a link: what it leads to is taken where it lies")
+def _take_history(project: Project, report: Report, found: Sequence[tuple[str, Path]], progress: Progress) -> None:
+    """Take these files and runs. A run without a word only counts, and waits for that until one of its route has
+    something to say: thousands of them are one record then.
+    """
+    empty: dict[str, list[Transcript]] = {}
+    for number, (name, path) in enumerate(found):
+        progress(number, len(found), name_of(project, path))
         try:
-            found = read(self._project, source, path)
+            reading = SOURCES[name].read(project, path)
         except Unreadable as error:
-            return Reading("unreadable", why=str(error))
-        parts = [(known(self._project, part.route) or part.route, part.transcript) for part in found.parts]
+            reading = Reading("unreadable", why=str(error))
+        if path.is_symlink():
+            reading = Reading("left", why="a link: what it leads to is taken where it lies")
+        parts = [(known(project, route) or route, transcript) for route, transcript in reading.parts]
         decisions = sum("decision" in event.input for _, transcript in parts for event in transcript.events())
         routes = tuple(dict.fromkeys(route for route, _ in parts))
-        found = replace(found, parts=(), routes=routes, decisions=decisions)
-        if self.report.dry_run:
-            return found
+        done = replace(reading, path=name_of(project, path), source=name, routes=routes, decisions=decisions, parts=())
         try:
-            return replace(found, written=sum(self._write(route, transcript) for route, transcript in parts))
+            for route, transcript in () if report.dry_run else parts:
+                done = replace(done, written=done.written or 0)
+                if not transcript.size():
+                    empty.setdefault(route, []).append(transcript)
+                    continue
+                report.warnings += record_runs(route, empty.pop(route, ()), root=project.root)
+                told = checkpoint(route, transcript, root=project.root, summarizer=Extractive(), reason="import")
+                report.warnings += [*told.warnings, *([told.damage] if told.damage else [])]
+                done = replace(done, written=(done.written or 0) + len(told.checkpoints))
         except Damaged as error:  # a route's own files are: the other routes are taken
-            return replace(found, outcome="unreadable", why=str(error), written=0)
+            done = replace(done, outcome="unreadable", why=str(error), written=0)
+        report.files.append(done)
+    for route, runs in empty.items():
+        report.warnings += record_runs(route, runs, root=project.root)
+    progress(len(found), len(found), "")
 
-    def _write(self, route: str, transcript: Transcript) -> int:
-        """Write a transcript's checkpoints; how many there were. A run without a word only counts, and waits for that
-        until one of its route has something to say: thousands of them are one record then.
-        """
-        if not transcript.size():
-            self._empty.setdefault(route, []).append(transcript)
-            return 0
-        self._count_runs([route])
-        told = checkpoint(route, transcript, root=self._project.root, summarizer=Extractive(), reason="import")
-        self.report.warnings += [*told.warnings, *([told.damage] if told.damage else [])]
-        return len(told.checkpoints)
 
-    def _count_runs(self, routes: Iterable[str]) -> None:
-        for route in routes:
-            if runs := self._empty.pop(route, None):
-                self.report.warnings += record_runs(route, runs, root=self._project.root)
+def _take_tasks(project: Project, report: Report, base: Path, *, is_asked: bool) -> None:
+    """Take the task lists of a folder, or one; unless somebody asked for them, there need not be any."""
+    is_history = base.is_file() and sources_of(base, SOURCES)
+    if not is_asked and (is_history or (base.is_dir() and not task_lists.lists_of(base))):
+        return
+    try:
+        report.tasks.append(task_import.import_tasks(base, dry_run=report.dry_run, root=project.root))
+    except NotFound:
+        if is_asked:
+            raise
 
-    def take_tasks(self, base: Path, *, is_asked: bool) -> None:
-        """Take the task lists of a folder, or one; a folder need not hold any."""
-        where = f", below {base}" if base.is_dir() else ""
-        self.report.looked.append(f"{TASKS}: {', '.join(task_lists.PLACES) if where else base}{where}")
-        is_history = not where and any(kind is not None and kind.is_one(base) for kind in SOURCES.values())
-        if not is_asked and (is_history or (where and not self._named and not task_lists.lists_of(base))):
-            return
-        try:
-            tasks = task_import.import_tasks(base, dry_run=self.report.dry_run, root=self._project.root)
-        except NotFound:
-            if is_asked:
-                raise
-        else:
-            self.report.tasks.append(tasks)
 
-    def take_sessions(self, client: str | None, since: datetime | None) -> None:
-        """Take a client's sessions of the project, or those of all, of which something is in no route yet."""
-        from ralf_integrations import existing
+def _take_sessions(
+    project: Project, report: Report, client: str | None, since: datetime | None, progress: Progress
+) -> None:
+    """Take a client's sessions of the project, or those of all, of which something is in no route yet."""
+    from ralf_integrations import existing
 
-        where = f"where {client or ', '.join(client_names())} keep those of {self._project.root}"
-        self.report.looked.append(f"sessions: {where}")
-        found = list(existing.found(self._project, client))
-        if since is not None:
-            found = [one for one in found if one.path.stat().st_mtime >= since.timestamp()]
-
-        def told(one: existing.Existing, done: int, whole: int) -> None:
-            self._progress(found.index(one), len(found), one.path.name)
-
-        dry_run = self.report.dry_run
-        taken = [None] * len(found) if dry_run else existing.take(self._project, found, progress=told)
-        for one, came in zip(found, taken, strict=True):
-            entry = Reading("imported", path=str(one.path), source=one.client, routes=(one.route,))
-            if came is not None and came.report is not None:
+    least = since.timestamp() if since is not None else 0.0
+    found = [one for one in existing.found(project, client) if one.path.stat().st_mtime >= least]
+    for number, one in enumerate(found):
+        progress(number, len(found), one.path.name)
+        entry = Reading("imported", path=str(one.path), source=one.client, routes=(one.route,))
+        for came in () if report.dry_run else existing.take(project, [one]):
+            if came.report is not None:
                 entry = replace(entry, written=len(came.report.checkpoints))
-            elif came is not None:
+            else:
                 entry = replace(entry, outcome="unreadable", why=came.problem, written=0)
-            self.report.files.append(entry)
+        report.files.append(entry)

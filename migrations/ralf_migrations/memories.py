@@ -1,8 +1,6 @@
-"""Reads timeline-memory.md, an agent's long-term memory, in both shapes.
-
-One has its state in a fence of YAML that begins with `timeline_memory:`; its history is null until a run is added. The
-other has it in Markdown, and one fence of YAML below `## Current Assignment`. What other fences hold are templates and
-examples, and so is what stands in comments: neither is state, however it looks.
+"""Reads timeline-memory.md, an agent's long-term memory: its state stands in a fence of YAML that begins with
+`timeline_memory:`, or in Markdown, below `## Current Assignment` and its like. Both come to one tree. What other fences
+hold are templates and examples, and so is what stands in comments: neither is state, however it looks.
 """
 
 from __future__ import annotations
@@ -10,27 +8,20 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from itertools import takewhile
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from ralf.document import guarded_yaml
 from ralf.model import Attempt
+from ralf.project import Project
 from ralf.text import cleaning
 from ralf.text.patterns import regex
-from ralf.transcripts.events import Event
+from ralf.transcripts.notes import Notes
 from ralf_integrations.blackbox5.runs import handwritten, markdown
 from ralf_integrations.blackbox5.runs.markdown import ITEM, Fence, Line, Section, plain
 from ralf_integrations.blackbox5.runs.records import outcome_of
-from ralf_migrations.reading import (
-    FIELD,
-    Kind,
-    Part,
-    Reading,
-    Source,
-    Unreadable,
-    in_words,
-    task_in,
-    text_of,
-)
+from ralf_migrations.reading import FIELD, Reading, Source, Unreadable, opened, task_in
 
 _TOP = "timeline_memory"  # the key with which the state begins
 _BEGINS = regex(rf"^{_TOP}:", re.MULTILINE)
@@ -38,245 +29,189 @@ _HISTORY = regex(r"(?:\w+_)?history$")
 _WAITING = ("priority_sources", "priority_patterns", "priority_recommendations", "backlog")
 _ID = ("pattern_id", "task_id", "source", "worker_run_id", "run_id")
 _STATE = ("Work History", "Work Queue", "Current Assignment")
-_LOOKS = regex(rf"^ {{0,3}}#{{1,6}}[ \t]+({'|'.join(_STATE)})\b", re.MULTILINE)
 
 
-def read(source: Source) -> Reading:
+class _State(NamedTuple):
+    """Where the work stands: as a tree, in words, on which lines; and why not all of it can be read."""
+
+    tree: Mapping[str, Any]
+    words: str
+    within: Collection[int]
+    broken: str = ""
+
+
+def by_worker(path: Path) -> tuple[bool, Path]:
+    """A worker and its validator may share a task's route: the worker knows where the work stands, and comes last."""
+    return "validator" not in path.as_posix(), path
+
+
+def read(project: Project, path: Path) -> Reading:
     """What a memory comes to: the work as it stands, and a checkpoint for each run that it tells of."""
+    source = opened(project, path)
     lines = markdown.lines_of(source.text)
     # The state stands above all sections; in one, a fence shows how such a memory looks.
-    fences = markdown.fences_of(lines)
-    state = next((fence for fence in fences if _BEGINS.search(fence.text) and len(fence.under) < 2), None)
-    if state is not None:
-        return _read_fenced(_Memory(source, lines), state)
-    if len(set(_LOOKS.findall(source.text))) > 1:
-        return _read_plain(_Memory(source, lines))
-    return Reading("left", why="neither a fence with `timeline_memory` nor `## Current Assignment`")
-
-
-class _Memory:
-    """A memory as it is read: whose it is, and its runs.
-
-    header  the fields in bold below the title, down to the first rule, fence or heading
-    """
-
-    def __init__(self, source: Source, lines: Sequence[Line]) -> None:
-        self.source = source
-        self.lines = lines
-        self.agent = self.route = ""
-        self.runs: list[Part] = []
-        self.header: dict[str, str] = {}
-        for line in lines:
-            if line.rule or line.fence or line.level > 1:
-                break
-            if (found := FIELD.match(line.text)) and found["value"].strip():
-                self.header[found["name"]] = found["value"].strip()
-
-    def name(self, agent: str, task: str = "") -> None:
-        """Say whose it is: else its heading tells it, else the folder in which it lies; and of which task."""
-        heading = next((line.heading for line in self.lines if line.level == 1), "")
-        folder = self.source.path.absolute().parent
-        words = re.sub(r"\btimeline memory\b", "", plain(heading), flags=re.IGNORECASE).split()
-        by_folder = folder.parent.name if folder.name == "memory" else folder.name
-        self.agent = agent or cleaning.slug("-".join(words).lower() or by_folder)
-        self.route = cleaning.slug(task or self.agent)
-
-    def add_run(self, run: str, event: Event, status: str, said: str) -> None:
-        """Add a run of its history, as a checkpoint of its own."""
-        attempt = Attempt(self.source.session(run), None, outcome_of(status), event.timestamp, said)
-        notes = self.source.notes([event], "timeline-memory", part=run, attempt=attempt)
-        self.runs.append(Part(self.route, notes))
-
-    def parts(
-        self, words: str, within: Collection[int], when: str, work: Mapping[str, Any], state: Mapping[str, Any]
-    ) -> list[Part]:
-        """What goes into its route: its runs, then the state, whose words stand on some lines, what the section says of
-        it, and what stands around it, which is kept in its words, and told nowhere.
-        """
-        about = {"path": self.source.name, "sha256": self.source.sha256}
-        work = {**work, f"memory_of_{self.agent}": {"source": about, **state}}
-        title, queue = f"Memory of {self.agent}", work.get("todos", ())
-        done = sum(item["status"] == "completed" for item in queue)
-        of_queue = f"{done} of {len(queue)} items of its queue done" if queue else "an empty queue"
-        count = f"{len(self.runs)} run{'s' * (len(self.runs) != 1)}" if self.runs else "no runs"
-        text = f"{title}{f', last updated {when}' if when else ''}: {count}, {of_queue}."
-        told = [
-            self.source.note(words, min(within, default=1), timestamp=when, title=title, work=work, aside=True),
-            self.source.note(text, timestamp=when),
-            *self.source.rest(within, aside=True),
-        ]
-        notes = self.source.notes(told, "timeline-memory")
-        notes.agent_type = self.agent
-        return [*self.runs, Part(self.route, notes)]
-
-
-# ---- a fence of YAML ----
-
-
-def _read_fenced(memory: _Memory, state: Fence) -> Reading:
-    """What a memory comes to whose state stands in this fence. Unreadable where that is no YAML."""
-    wrong = "the fence with its state is no YAML"
-    try:
-        record = handwritten.load(state.text)
-    except guarded_yaml.BadYaml as error:
-        raise Unreadable(f"line {state.first + max(error.line, 1) - 1}: {wrong}: {error.what}") from None
-    tree = record.tree
-    about = value if isinstance(value := tree.get(_TOP), Mapping) else {}
-    memory.name(str(about.get("agent") or ""))
-    histories = {key: rows for key, rows in tree.items() if _HISTORY.match(key) and isinstance(rows, list)}
-    for key, rows in histories.items():
-        for number, row in enumerate(rows, start=1):
-            _add_fenced_run(memory, state, key, number, row if isinstance(row, Mapping) else {"run": row})
-    work = _fenced_work(tree)
-    if not (memory.runs or work or about.get("total_runs") or record.broken):
+    fences = [one for one in markdown.fences_of(lines) if _BEGINS.search(one.text) and len(one.under) < 2]
+    state = _fenced(fences[0]) if fences else _in_sections(lines)
+    if state is None:
+        return Reading("left", why="neither a fence with `timeline_memory` nor `## Current Assignment`")
+    top = takewhile(lambda line: not (line.rule or line.fence or line.level > 1), lines)
+    fields = (found for line in top if (found := FIELD.match(line.text)))
+    header = {found["name"].lower(): found["value"].strip() for found in fields if found["value"].strip()}
+    about = _mapping(state.tree.get(_TOP))
+    heading = plain(next((line.heading for line in lines if line.level == 1), ""))
+    folder = path.absolute().parent
+    by_folder = folder.parent.name if folder.name == "memory" else folder.name
+    named = (about.get("agent"), header.get("agent"), re.sub(r"(?i)\btimeline memory\b", "", heading), by_folder)
+    agent = cleaning.slug("-".join(next(filter(None, (str(one or "").lower().split() for one in named)))))
+    task = task_in(header.get("task", ""))
+    histories = {key: rows for key, rows in state.tree.items() if _HISTORY.match(key) and isinstance(rows, list)}
+    runs = [
+        _run(source, state, agent, key, row if isinstance(row, Mapping) else {"run": row}, number)
+        for key, rows in histories.items()
+        for number, row in enumerate(rows, start=1)
+    ]
+    work = _work(state.tree, header, task)
+    if not (runs or work or about.get("total_runs") or state.broken):
         return Reading("nothing", why="a template: it tells of no run and of no work")
-    header = {name.lower(): value for name, value in memory.header.items()}
-    kept = {"header": header} if header else {}
-    kept |= {key: value for key, value in tree.items() if not histories.get(key)}
-    bare = "\n".join(line for line in state.text.split("\n") if line.strip() and not line.lstrip().startswith("#"))
-    within = range(state.first - 1, state.last + 2)
-    parts = memory.parts(bare, within, str(about.get("last_updated") or ""), work, kept)
-    if not record.broken:
-        return Reading("imported", parts)
-    places = "; ".join(f"line {state.first + first - 1}: {wrong}: {what}" for first, _, what in record.broken)
-    return Reading("unreadable", parts, f"{places}; the rest was taken")
+    kept = {key: value for key, value in state.tree.items() if not histories.get(key)}
+    kept |= {"header": header, "source": {"path": source.name, "sha256": source.sha256}}
+    work = {"blockers": [], **work, f"memory_of_{agent}": kept}
+    when, title = str(about.get("last_updated") or header.get("created", "")), f"Memory of {agent}"
+    todos = work.get("todos", ())
+    done = sum(item["status"] == "completed" for item in todos)
+    count = f"{len(runs)} run{'s' * (len(runs) != 1)}, {done} of {len(todos)} items of its queue done"
+    # Its words, and what stands around it, are kept and found, and told nowhere.
+    notes = [
+        source.note(state.words, min(state.within), timestamp=when, title=title, work=work, aside=True),
+        source.note(f"{title}{f', last updated {when}' if when else ''}: {count}.", timestamp=when),
+        *source.rest(state.within, aside=True),
+    ]
+    now = source.notes(notes, "timeline-memory")
+    now.agent_type = agent
+    parts = [(cleaning.slug(task or agent), one) for one in (*runs, now)]
+    return Reading("unreadable" if state.broken else "imported", parts, state.broken)
 
 
-def _fenced_work(tree: Mapping[str, Any]) -> dict[str, Any]:
+def _run(source: Source, state: _State, agent: str, key: str, row: Mapping[str, Any], number: int) -> Notes:
+    """A run of its history, as a checkpoint of its own; what an analyst decided is a decision."""
+    run = in_words(row.get("run_id") or row.get("run") or number)
+    when = str(row.get("timestamp") or row.get("completed") or row.get("started") or "")
+    findings = in_words(row.get("findings"))
+    fields: dict[str, Any] = {"work": {"findings": [findings]}} if findings else {}
+    if row.get("decision"):  # recommend, defer or reject, and of what
+        about = next((in_words(row[name]) for name in _ID if row.get(name)), "")
+        rest = {name: v for name, v in row.items() if name not in ("decision", "timestamp") and v not in (None, [], {})}
+        fields["decision"] = {
+            "decision": f"{in_words(row['decision'])} {about}".strip(),
+            "rationale": in_words(rest),
+            "timestamp": when,
+            "label": f"{source.session()}#{run}",
+        }
+    text = "\n".join((f"## {key}: {run}\n", *(f"- {name}: {in_words(value)}" for name, value in row.items())))
+    event = source.note(text, min(state.within), title=f"{agent}: {run}", timestamp=when, **fields)
+    status = next((in_words(value) for name, value in row.items() if value and name.endswith("status")), "")
+    said = findings or in_words(row.get("notes"))
+    attempt = Attempt(source.session(run), None, outcome_of(status), when, said)
+    return source.notes([event], "timeline-memory", part=run, attempt=attempt)
+
+
+def _work(tree: Mapping[str, Any], header: Mapping[str, str], task: str) -> dict[str, Any]:
     """The fields of the active work that a memory fills; what is null or empty there is not known."""
-    parts = (tree.get("work_queue"), tree.get("current_context"))
-    queue, current = (value if isinstance(value, Mapping) else {} for value in parts)
-    lists = (queue.get(key) for key in _WAITING)
-    waiting = [in_words(item) for listed in lists if isinstance(listed, list) for item in listed if item]
-    doing = in_words(queue.get("in_progress") or current.get("monitoring_worker_run"))
-    todos = [{"content": doing, "status": "in_progress"}] if doing else []
-    todos += [{"content": item, "status": "pending"} for item in waiting if item != doing]
-    following = current.get("next_in_queue")
+    queue, current = tree.get("work_queue"), _mapping(tree.get("current_context") or tree.get("current_assignment"))
+    running = _mapping(queue).get("in_progress") or current.get("in_progress") or current.get("monitoring_worker_run")
+    doing, blocked = in_words(running), current.get("blocked_by")
+    listed = (
+        queue if isinstance(queue, list) else [one for key in _WAITING for one in _listed(_mapping(queue).get(key))]
+    )
+    todos = []
+    for item in listed:
+        about = item if isinstance(item, Mapping) and "done" in item else {"item": in_words(item)}
+        text = plain(f"{about['part_of'].rstrip(':')}: {about['item']}" if "part_of" in about else about["item"])
+        begun = about.get("begun") or (doing and doing in text)
+        todos.append(
+            {"content": text, "status": "completed" if about.get("done") else "in_progress" if begun else "pending"}
+        )
+    if doing and not any(one["status"] == "in_progress" for one in todos):
+        todos.insert(0, {"content": doing, "status": "in_progress"})
+    ended = all(one["status"] == "completed" for one in todos)
+    status = "in_progress" if doing else "blocked" if blocked else "completed" if ended else "pending"
+    following = in_words(current.get("next_in_queue") or current.get("next_item"))
     work = {
+        "current_phase": header.get("phase", ""),
+        "current_task": task or doing,
+        "task_title": header["task"] if task and header["task"] != task else "",
         "todos": todos,
-        "current_task": doing,
-        "work_status": "in_progress" if doing else "",
-        "next_steps": [in_words(following)] if following else [],
+        "next_steps": [following] if following else [],
+        "work_status": status if todos or blocked else "",
+        "blockers": [in_words(item) for item in _listed(blocked) if item],
     }
     return {key: value for key, value in work.items() if value}
 
 
-def _add_fenced_run(memory: _Memory, state: Fence, key: str, number: int, row: Mapping[str, Any]) -> None:
-    run = in_words(row.get("run_id") or number)
-    text = "\n".join(f"- {name}: {in_words(value)}" for name, value in row.items())
-    fields: dict[str, Any] = {"title": f"{memory.agent}: {run}", "timestamp": str(row.get("timestamp") or "")}
-    if row.get("decision"):  # recommend, defer or reject, and of what
-        about = next((in_words(row[name]) for name in _ID if row.get(name)), "")
-        rest = {name: value for name, value in row.items() if name not in ("decision", "timestamp")}
-        fields["decision"] = {
-            "decision": f"{in_words(row['decision'])} {about}".strip(),
-            "rationale": ", ".join(f"{name} {in_words(v)}" for name, v in rest.items() if v not in (None, [], {})),
-            "timestamp": fields["timestamp"],
-            "label": f"{memory.source.session()}#{run}",
-        }
-    rows = enumerate(state.text.split("\n"), start=state.first)
-    line = next((n for n, words in rows if run in words and not words.lstrip().startswith("#")), state.first)
-    status = next((in_words(value) for name, value in row.items() if value and name.endswith("status")), "")
-    event = memory.source.note(f"## {key}: {run}\n\n{text}", line, **fields)
-    memory.add_run(run, event, status, in_words(row.get("notes")))
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
-# ---- Markdown ----
+def _listed(value: object) -> list[Any]:
+    return value if isinstance(value, list) else [value] if value else []
 
 
-def _read_plain(memory: _Memory) -> Reading:
-    """What a memory comes to whose state stands in Markdown."""
-    header = memory.header
-    task = task_in(header.get("Task", ""))
-    memory.name(cleaning.slug("-".join(header.get("Agent", "").lower().split())) if "Agent" in header else "", task)
-    sections = [one for one in markdown.sections_of(memory.lines) if one.level > 1]
-    state = {name: one for one in reversed(sections) if (name := _state_in(one.heading))}
-    within = {number for one in state.values() for number in range(one.first, one.last + 1)}
-    lines = {name: state[name].lines if name in state else () for name in _STATE}
-    assignment: Mapping[str, Any] = {}
-    for fence in markdown.fences_of(lines["Current Assignment"])[:1]:
+def in_words(value: object) -> str:
+    """A value in words, on one line."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {in_words(inner)}" for key, inner in value.items())
+    return ", ".join(map(in_words, value)) if isinstance(value, list) else plain(str(value or ""))
+
+
+# ---- the two shapes ----
+
+
+def _fenced(fence: Fence) -> _State:
+    """The state in a fence of YAML; Unreadable where that is none."""
+    wrong = "the fence with its state is no YAML"
+    try:
+        record = handwritten.load(fence.text)
+    except guarded_yaml.BadYaml as error:
+        raise Unreadable(f"line {fence.first + max(error.line, 1) - 1}: {wrong}: {error.what}") from None
+    bare = "\n".join(line for line in fence.text.split("\n") if line.strip() and not line.lstrip().startswith("#"))
+    broken = "; ".join(f"line {fence.first + first - 1}: {wrong}: {what}" for first, _, what in record.broken)
+    return _State(
+        record.tree, bare, range(fence.first - 1, fence.last + 2), f"{broken}; the rest was taken" * bool(broken)
+    )
+
+
+def _in_sections(lines: Sequence[Line]) -> _State | None:
+    """The state below headings of Markdown, None where fewer than two of them are there."""
+    found: dict[str, Section] = {}
+    for section in markdown.sections_of(lines):
+        bare = plain(section.heading).casefold()  # remarks may follow
+        if name := next((one for one in _STATE if bare.startswith(one.casefold())), ""):
+            found.setdefault(name, section)
+    if len(found) < 2:
+        return None
+    history, queue, assignment = (found[name].lines if name in found else () for name in _STATE)
+    runs = []
+    for section in markdown.sections_of(history):
+        bullets = (told for line in section.own if (told := FIELD.match(line.text)))
+        runs.append({"run": section.heading, **{told["name"].lower(): told["value"].strip() for told in bullets}})
+    tree: dict[str, Any] = {"work_history": runs, "work_queue": list(_items(queue))}
+    for fence in markdown.fences_of(assignment)[:1]:
         with suppress(guarded_yaml.BadYaml):  # its words are kept
-            assignment = guarded_yaml.load(handwritten.tidied(fence.text))
-    queue = list(_queue(lines["Work Queue"]))
-    history = []
-    for section in markdown.sections_of(lines["Work History"]):
-        bullets = (found for line in section.own if (found := FIELD.match(line.text)))
-        told = {found["name"].lower(): found["value"].strip() for found in bullets}
-        history.append(told | {"run": section.heading})
-        _add_plain_run(memory, section, told)
-    kept = {
-        "header": {key.lower(): value for key, value in header.items()},
-        **({"current_assignment": assignment} if assignment else {}),
-        **({"work_queue": queue} if queue else {}),
-        "work_history": history,
-    }
-    words = "\n\n".join(f"## {name}\n\n{text_of(lines[name])}" for name in _STATE if name in state)
-    work = _plain_work(header, task, assignment, queue)
-    return Reading("imported", memory.parts(words, within, header.get("Created", ""), work, kept))
+            tree["current_assignment"] = guarded_yaml.load(handwritten.tidied(fence.text))
+    words = "\n\n".join(f"## {name}\n\n{markdown.text_of(one.lines)}" for name, one in found.items())
+    return _State(tree, words, {number for one in found.values() for number in range(one.first, one.last + 1)})
 
 
-def _state_in(heading: str) -> str:
-    """The part of the state that stands below a heading, remarks aside; "" for none."""
-    bare = plain(heading).casefold()
-    return next((name for name in _STATE if bare.startswith(name.casefold())), "")
-
-
-def _queue(lines: Sequence[Line]) -> Iterator[dict[str, Any]]:
-    """The items of the queue: what they say, whether they are done, below which heading, and inside which item."""
-    under = ""
+def _items(lines: Sequence[Line]) -> Iterator[dict[str, Any]]:
+    """The items of a queue: what they say, whether they are done or begun, inside which item."""
     above: list[tuple[int, str]] = []
     for line in lines:
         found = None if line.fence else ITEM.match(line.text)
         if line.level:
-            under, above = line.heading, []
+            above = []
         elif found is not None:
             text, mark = found["text"].strip(), found["box"] or " "
             above = [(depth, item) for depth, item in above if depth < line.indent]
-            item: dict[str, Any] = {"item": text, "done": mark in "xX", "begun": mark in "~>/", "under": under}
-            item["part_of"] = above[-1][1] if above else ""
-            yield {name: value for name, value in item.items() if value or name == "done"}
+            part_of = {"part_of": above[-1][1]} if above else {}
+            yield {"item": text, "done": mark in "xX", **({"begun": True} if mark in "~>/" else {}), **part_of}
             above.append((line.indent, text))
-
-
-def _plain_work(
-    header: Mapping[str, str], task: str, assignment: Mapping[str, Any], queue: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
-    doing, blocked = assignment.get("in_progress") or assignment.get("monitoring"), assignment.get("blocked_by")
-    following = assignment.get("next_item")
-    todos = []
-    for item in queue:
-        text = f"{str(item['part_of']).rstrip(':')}: {item['item']}" if "part_of" in item else item["item"]
-        begun = "begun" in item or (doing and in_words(doing) in item["item"])
-        status = "completed" if item["done"] else "in_progress" if begun else "pending"
-        todos.append({"content": plain(text), "status": status})
-    ended = bool(queue) and all(item["done"] for item in queue)
-    status = "in_progress" if doing else "blocked" if blocked else "completed" if ended else "pending" * bool(queue)
-    work = {
-        "current_phase": header.get("Phase", ""),
-        "current_task": task,
-        "task_title": header["Task"] if task and header["Task"] != task else "",
-        "todos": todos,
-        "next_steps": [in_words(following)] if following else [],
-        "work_status": status,
-    }
-    blockers = [in_words(item) for item in (blocked if isinstance(blocked, list) else [blocked]) if item]
-    return {**{key: value for key, value in work.items() if value}, "blockers": blockers}
-
-
-def _add_plain_run(memory: _Memory, section: Section, told: Mapping[str, str]) -> None:
-    findings = plain(told.get("findings", ""))
-    fields: dict[str, Any] = {"work": {"findings": [findings]}} if findings else {}
-    when = told.get("completed") or told.get("started") or ""
-    text = f"### {section.heading}\n\n{text_of(section.own)}"
-    title = f"{memory.agent}: {section.heading}"
-    event = memory.source.note(text, section.first, timestamp=when, title=title, **fields)
-    memory.add_run(section.heading, event, told.get("status", ""), findings)
-
-
-KIND = Kind(
-    ("timeline-memory.md", "*timeline-memory.md", "timeline-memory-*.md"),
-    lambda text: _TOP in text or len(set(_LOOKS.findall(text))) > 1,
-    read,
-    # a worker and its validator may share a task's route: the worker knows where the work stands
-    lambda path: ("validator" not in path.as_posix(), path),
-)

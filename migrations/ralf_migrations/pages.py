@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from ralf.project import Project
 from ralf.text.cleaning import trimmed
 from ralf.text.patterns import regex
 from ralf.transcripts.events import Event
@@ -19,19 +20,15 @@ from ralf_integrations.blackbox5.runs.folder import AGENTS, time_of
 from ralf_integrations.blackbox5.runs.markdown import ITEM, Line, plain
 from ralf_migrations.reading import (
     FIELD,
-    Kind,
-    Part,
     Reading,
     Source,
     agent_of_run,
     beginning,
+    opened,
     route_of,
     task_in,
     task_of_run,
 )
-
-_DECISION_HEADING = regex(r"^#+ .*\bdecisions?\b", re.IGNORECASE | re.MULTILINE)
-_LOOKS = regex(r"(?im)^# RALF.{0,20}context")
 
 _INTO = {
     "next_steps": regex(r"\b(?:next|to do|todo|upcoming|remaining)\b(?!.*\bpredictions?\b)", re.IGNORECASE),
@@ -47,29 +44,29 @@ _NOTHING = regex(r"(?:none|n/?a|no (?:blockers|questions).*|nothing)\W*$", re.IG
 _MOST, _LONGEST = 12, 300
 
 
-def read_decisions(source: Source) -> Reading:
+def read_decisions(project: Project, path: Path) -> Reading:
     """What a document of decisions comes to."""
+    source, folder = opened(project, path), path.parent
     found = decisions_in(source.text)
     if not found:
         return Reading("nothing", why="no decisions in it")
-    folder = source.path.parent
-    route = route_of(task_of_run(folder) or task_in("\n".join(source.lines[:12])), agent_of_run(folder))
-    when = time_of("\n".join(source.lines[: found[0].first_line]))
-    title = f"Decisions of {folder.name}"
-    of_run = source.path.name.upper() == "DECISIONS.MD"
-    session = session_of(folder, source.project.root) if of_run else source.session()
-    events = _notes(source, found, session, when, title=title, aside=True)
-    return Reading("imported", [Part(route, source.notes(events, "decisions-md"))])
+    route = route_of(task_of_run(folder) or task_in(source.excerpt(1, 12)), agent_of_run(folder))
+    of_run = path.name.upper() == "DECISIONS.MD"
+    session = session_of(folder, project.root) if of_run else source.session()
+    when = time_of(source.excerpt(1, found[0].first_line))
+    events = _notes(source, found, session, when, title=f"Decisions of {folder.name}", aside=True)
+    return Reading("imported", [(route, source.notes(events, "decisions-md"))])
 
 
-def _order(path: Path) -> tuple[str, str]:
+def by_time(path: Path) -> tuple[str, str]:
     """The page that was written last comes last: it tells where the work stands."""
-    return time_of(beginning(path, 4_096)), path.as_posix()
+    return time_of(beginning(path)), path.as_posix()
 
 
-def read_context(source: Source) -> Reading:
+def read_context(project: Project, path: Path) -> Reading:
     """What such a page comes to: a note for each of its parts, the decisions in it, what comes next."""
-    parts = documents.parts_of(source.path.name, source.text)
+    source = opened(project, path)
+    parts = documents.parts_of(path.name, source.text)
     if not any(part.is_written for part in parts):
         return Reading("nothing", why="no words in it")
     lines = markdown.lines_of(source.text)
@@ -78,7 +75,7 @@ def read_context(source: Source) -> Reading:
     agents = [found["agent"] or found["known"] for found in headed if found]
     agents += [plain(field["value"]) for field in fields if field["name"].lower() in ("agent", "agent type")]
     route = route_of("", next(iter(agents), ""))
-    when = time_of("\n".join(source.lines[:10]))
+    when = time_of(source.excerpt(1, 10))
     title = plain(next((part.heading for part in parts if not part.top), "The page"))
     events = _notes(source, decisions_in(source.text, mixed=True), source.session(), when, title=title)
     work = {"source_of_context": {"path": source.name, "sha256": source.sha256, "updated": when}, **_work(parts)}
@@ -86,14 +83,14 @@ def read_context(source: Source) -> Reading:
     events.append(source.note(told, timestamp=when, title=title, work=work))
     page = source.notes(events, "ralf-context")
     page.agent_type = route if agents else ""
-    return Reading("imported", [Part(route, page)])
+    return Reading("imported", [(route, page)])
 
 
 def _notes(
     source: Source, found: Sequence[WrittenDecision], session: str, when: str, *, title: str, **fields: object
 ) -> list[Event]:
     """The decisions of a document, and what stands between them, part by part, in the order in which they stand."""
-    events = [source.decision(one, session, when, title=title) for one in found]
+    events = [source.decision(one, session, when=when, title=title) for one in found]
     events += source.rest(lines_within(found), timestamp=when, title=title, **fields)
     return sorted(events, key=lambda event: int(event.input["line"]))
 
@@ -112,21 +109,14 @@ def _items(lines: Sequence[Line]) -> Iterator[str]:
     """The items of a part: its headings or lines in bold that number something, else its outermost numbers and
     bullets, else all lines in bold.
     """
-    headed = [line for line in lines if line.level and _NAMED.match(line.heading)]
     rows = [one for one in lines if not (one.fence or one.level or one.rule) and one.text.strip()]
     bold = [line for line in rows if _BOLD.match(line.text)]
-    outer = [line for line in rows if not line.indent and ITEM.match(line.text)]
-    numbered = [line for line in bold if _NAMED.match(line.text[2:])]
-    for line in headed or numbered or outer or bold:
+    kinds = (
+        [line for line in lines if line.level and _NAMED.match(line.heading)],
+        [line for line in bold if _NAMED.match(line.text[2:])],
+        [line for line in rows if not line.indent and ITEM.match(line.text)],
+        bold,
+    )
+    for line in next(filter(None, kinds), ()):
         found = ITEM.match(line.text)
         yield trimmed(plain(line.heading or (found["text"] if found else line.text)).strip(" :"), _LONGEST)
-
-
-DECISIONS = Kind(
-    ("DECISIONS.md", "*decisions.md", "decisions-*.md"),
-    lambda text: bool(_DECISION_HEADING.search(text[:4_096])),
-    read_decisions,
-)
-CONTEXT = Kind(
-    ("RALF-CONTEXT.md", "ralf-context*.md"), lambda text: bool(_LOOKS.search(text[:4_096])), read_context, _order
-)

@@ -1,15 +1,14 @@
-"""What every importer has in common: what its files look like, their text within limits, notes of it, routes."""
+"""What every importer has in common: the text of a file within limits, notes of it, the route that it goes to."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
-from functools import cached_property
+from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from ralf.document.guarded_yaml import BadYaml
 from ralf.model import Attempt
@@ -24,20 +23,12 @@ from ralf.transcripts.reader import Transcript
 from ralf_integrations.blackbox5.runs import handwritten, parts as documents, records, registry, runfolder
 from ralf_integrations.blackbox5.runs.decisions import WrittenDecision, decision_tree
 from ralf_integrations.blackbox5.runs.folder import AGENTS, RunFolder, task_id
-from ralf_integrations.blackbox5.runs.markdown import Line, plain, stripped
 
 MAX_BYTES = 16 << 20
 """Bytes of one file that are read; a larger one is listed as one that cannot be read."""
 
 FIELD = regex(r"\s*(?:[-*+]\s+)?\*\*(?P<name>[A-Za-z][\w ]{0,39}?)\s*(?::\*\*|\*\*\s*:)\s*(?P<value>.*)$")
 """A field in bold, also as a bullet: `**Task:** TASK-7`, `- **Status**: done`."""
-
-
-class Part(NamedTuple):
-    """What goes into one route, as one transcript."""
-
-    route: str
-    transcript: Transcript
 
 
 Outcome = Literal["imported", "nothing", "left", "unreadable"]
@@ -49,6 +40,7 @@ class Reading:
     """What a file, or a folder, comes to. What of it goes into no field of a route is kept in its words, and found by
     search.
 
+    parts    what goes into a route, as one transcript
     why      of a file that was not imported, or not all of it
     left     what of it was not taken, each with why
     path     in the project where it lies in it; `source`: what knows it
@@ -56,7 +48,7 @@ class Reading:
     """
 
     outcome: Outcome
-    parts: Sequence[Part] = ()
+    parts: Sequence[tuple[str, Transcript]] = ()
     why: str = ""
     left: Sequence[str] = ()
     path: str = ""
@@ -86,11 +78,7 @@ class Source:
     name: str
     sha256: str
     text: str
-
-    @cached_property
-    def lines(self) -> list[str]:
-        """Its lines."""
-        return self.text.split("\n")
+    lines: list[str] = field(repr=False)
 
     def excerpt(self, first: int, last: int) -> str:
         """Some of its lines, counted from 1, both included."""
@@ -106,18 +94,12 @@ class Source:
         return note(text, path=self.name, line=line, **fields)  # type: ignore[arg-type]
 
     def decision(
-        self,
-        one: WrittenDecision,
-        session: str,
-        when: str = "",
-        text: str = "",
-        more: Mapping[str, Any] | None = None,
-        **fields: object,
+        self, one: WrittenDecision, session: str, *, when: str = "", text: str = "", more: Any = None, **fields: object
     ) -> Event:
         """A decision in its own words, or in `text`, and as a decision, with `more` fields; `when` where it does not
         say that itself.
         """
-        tree = {**decision_tree(one, session), **(more or {})}
+        tree: Mapping[str, Any] = {**decision_tree(one, session), **(more or {})}
         words = text or self.excerpt(one.first_line, one.last_line).strip("\n")
         stamp = tree.get("timestamp", "") or when
         return self.note(words, one.first_line, timestamp=stamp, **fields, decision=tree, file_sha256=self.sha256)
@@ -132,40 +114,19 @@ class Source:
         return Notes(self.path, self.session(part), events, format=what, origin="import", attempt=attempt)
 
 
-class Kind(NamedTuple):
-    """A kind of file that is taken over.
-
-    names   patterns of the names of such files, case aside; the suffix of the first one is theirs
-    looks   whether a file of another name is one, by what stands at its beginning: asked of the files that lie directly
-            in a folder which somebody named
-    read    what one comes to
-    order   which is taken first: where two tell of the same, the later one is believed
-    """
-
-    names: tuple[str, ...]
-    looks: Callable[[str], bool]
-    read: Callable[[Source], Reading]
-    order: Callable[[Path], Any] = Path.as_posix
-
-    def is_named(self, name: str) -> bool:
-        """Whether a file's name is one of these."""
-        return any(fnmatchcase(name.lower(), pattern.lower()) for pattern in self.names)
-
-    def is_one(self, path: Path) -> bool:
-        """Whether a file is one, by its name or its beginning."""
-        return self.is_named(path.name) or (
-            path.suffix.lower() == Path(self.names[0]).suffix and self.looks(beginning(path))
-        )
+def opened(project: Project, path: Path) -> Source:
+    """A file with its text; Unreadable for anything else."""
+    text, content = text_at(path, MAX_BYTES)
+    return Source(project, path, name_of(project, path), hashlib.sha256(content).hexdigest(), text, text.split("\n"))
 
 
 def text_at(path: Path, most: int) -> tuple[str, bytes]:
     """The text of a file, without control characters, and its bytes; Unreadable for one that is none, or is larger."""
     try:
         content = content_of(path, most=most)
+        text = content.decode("utf-8-sig")
     except OSError as error:
         raise Unreadable(error.strerror or str(error)) from None
-    try:
-        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise Unreadable(f"line {line}: not UTF-8 text") from None
@@ -174,54 +135,25 @@ def text_at(path: Path, most: int) -> tuple[str, bytes]:
     return handwritten.without_control(text.replace("\r\n", "\n").replace("\r", "\n")), content
 
 
-def opened(project: Project, path: Path) -> Source:
-    """A file with its text; Unreadable for anything else."""
-    text, content = text_at(path, MAX_BYTES)
-    return Source(project, path, name_of(project, path), hashlib.sha256(content).hexdigest(), text)
-
-
-def beginning(path: Path, most: int = 65_536) -> str:
+def beginning(path: Path, most: int = 4_096) -> str:
     """The first bytes of a file as text, "" for what is no regular file, or cannot be read."""
-    try:
-        with open_regular(path) as file:
-            return file.read(most).decode("utf-8-sig", "replace").replace("\r\n", "\n").replace("\r", "\n")
-    except OSError:
-        return ""
+    with suppress(OSError), open_regular(path) as file:
+        return file.read(most).decode("utf-8-sig", "replace").replace("\r\n", "\n").replace("\r", "\n")
+    return ""
 
 
 def name_of(project: Project, path: Path) -> str:
     """A path as reports name it: from the project on, whole where it lies outside."""
     whole = path.absolute()
     for base in (project.root.absolute(), project.root.resolve()):
-        if whole == base or base in whole.parents:
+        if whole.is_relative_to(base):
             return clean(whole.relative_to(base).as_posix())
     return clean(whole.as_posix())
-
-
-# ---- words ----
-
-
-def in_words(value: object) -> str:
-    """A value in words, on one line."""
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key} {in_words(inner)}" for key, inner in value.items())
-    if isinstance(value, list):
-        return ", ".join(map(in_words, value))
-    return "" if value is None else plain(str(value))
-
-
-def text_of(lines: Sequence[Line]) -> str:
-    """Lines as they stand, without the blank ones and rules around them."""
-    return "\n".join(line.text for line in stripped(lines, rules=True))
 
 
 # ---- routes ----
 
 _TASK_ID = regex(r"\b(?:TASK|RALF|BUG|FEAT|PLAN|CORE|DOCS|IMP)-[A-Za-z0-9][\w-]*")
-_RUN_NAME = regex(r"run-.*|\d{8}[-_]\d{6}.*")
-_NO_AGENTS = frozenset(
-    "runs runs.migrated archived completed research unknown agents active working tasks memory .autonomous".split()
-)
 
 
 def route_of(task: str, agent: str = "") -> str:
@@ -251,9 +183,7 @@ def task_in(text: str) -> str:
 
 
 def agent_of_run(folder: Path) -> str:
-    """The agent that a run's path names, "" for none: `agents/NAME/…`, or one that is known."""
+    """The agent that a run's path names, "" for none: one that is known, else `agents/NAME/…`."""
     heads = [part.lower().partition("__")[0] for part in reversed(folder.parts)]
-    names = (inner for part, inner in zip(folder.parts, folder.parts[1:], strict=False) if part == "agents")
-    known = (head for head in heads if head in AGENTS)
-    own = (name for name in names if name not in _NO_AGENTS and not _RUN_NAME.match(name))
-    return next(known, "") or next(own, "")
+    own = (name for part, name in pairwise(folder.parts) if part == "agents" and not name.startswith("run"))
+    return next((head for head in heads if head in AGENTS), "") or next(own, "")

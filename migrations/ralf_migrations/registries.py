@@ -11,6 +11,7 @@ from functools import cache, partial
 from pathlib import Path
 
 from ralf.document import guarded_yaml
+from ralf.project import Project
 from ralf.storage.files import content_of
 from ralf.text.patterns import regex
 from ralf.transcripts.events import Event
@@ -20,24 +21,15 @@ from ralf_integrations.blackbox5.runs.decisions import WrittenDecision, decision
 from ralf_integrations.blackbox5.runs.folder import task_id, time_of
 from ralf_integrations.blackbox5.runs.markdown import plain
 from ralf_integrations.blackbox5.runs.registry import Registry
-from ralf_migrations.reading import (
-    Kind,
-    Part,
-    Reading,
-    Source,
-    Unreadable,
-    agent_of_run,
-    route_of,
-    task_of_run,
-)
+from ralf_migrations.reading import Reading, Source, Unreadable, agent_of_run, opened, route_of, task_of_run
 
-_DECISIONS_KEY = regex(r"^decisions:", re.MULTILINE)
 _NUMBERED = regex(r"Decision\s+\S+?\s*[:—\u2013-]\s*(?P<title>.+)$", re.IGNORECASE)
 _DEEPEST = 40  # folders of a path
 
 
-def read(source: Source) -> Reading:
+def read(project: Project, path: Path) -> Reading:
     """What a registry comes to: one transcript for each route that its decisions are of."""
+    source = opened(project, path)
     try:
         found = registry.read(source.text)
     except guarded_yaml.BadYaml as error:
@@ -47,10 +39,21 @@ def read(source: Source) -> Reading:
     trouble = "; ".join(f"line {first}: no YAML that is taken: {what}" for first, _, what in found.broken[:3])
     if not (found.decisions or found.undecided):
         return Reading("unreadable" if trouble else "nothing", why=trouble or "no decisions in it")
-    by_route = _by_route(source, found)
+    is_project = any({"source_file", "source_run"} & one.fields.keys() for one in found.decisions)
+    by_route = _of_project(source, found) if is_project else defaultdict(list)
+    task, folder = task_id(found.task), path.parent
+    own = by_route[route_of(task or task_of_run(folder), "" if task else agent_of_run(folder))]
+    if not is_project:
+        of_run = path.name.startswith("decision_registry.")
+        session = session_of(folder, project.root) if of_run else source.session()
+        told = zip(found.decisions, found.words, strict=True)
+        own += [source.decision(one, session, text=words, aside=True) for one, words in told]
+    unread = [(first, last, source.excerpt(first, last)) for first, last, _ in found.broken]
+    own += [source.note(words, first, aside=True) for first, _, words in (*found.undecided, *unread)]
     parts = [
-        Part(route, source.notes([_head(source, found, events), *events], "decision-registry"))
+        (route, source.notes([_head(source, found, events), *events], "decision-registry"))
         for route, events in sorted(by_route.items())
+        if events
     ]
     return Reading("unreadable", parts, f"{trouble}; the rest was taken") if trouble else Reading("imported", parts)
 
@@ -63,55 +66,58 @@ def _head(source: Source, found: Registry, events: Sequence[Event]) -> Event:
     return source.note(text, title=f"Decisions of {source.path.name}")
 
 
-def _by_route(source: Source, found: Registry) -> dict[str, list[Event]]:
-    """By route, each entry as a decision, or in its words alone where another one tells the same."""
+def _of_project(source: Source, found: Registry) -> dict[str, list[Event]]:
+    """By the route of its run, each entry as a decision; or in its words alone, where an earlier one has it."""
     path_of, told_in = cache(partial(_followed, source.path)), cache(_by_title)
     route_in = cache(lambda folder: route_of(task_of_run(folder), agent_of_run(folder)))
-    is_project = any({"source_file", "source_run"} & one.fields.keys() for one in found.decisions)
-    task = task_id(found.task)
-    own = cache(lambda: route_of(task) if task else route_in(source.path.parent))
-    of_run = not is_project and source.path.name.startswith("decision_registry.")
-    session = session_of(source.path.parent, source.project.root) if of_run else source.session()
-    again = _told_again(found.decisions) if is_project else {}
     made: dict[str, list[Event]] = defaultdict(list)
-    for number, (one, words) in enumerate(zip(found.decisions, found.words, strict=True)):
-        if not is_project:
-            made[own()].append(source.decision(one, session, text=words, aside=True))
+    again: dict[int, list[WrittenDecision]] = defaultdict(list)
+    first: dict[tuple[str, str, str], int] = {}
+    for number, one in enumerate(found.decisions):
+        earlier = first.setdefault((_file_of(one), _key(one.title), one.status), number)
+        if _tells_again(one, found.decisions[earlier]):
+            again[earlier].append(one)
+    told = {id(one) for those in again.values() for one in those}
+    for number, one in enumerate(found.decisions):
+        path, run = path_of(_file_of(one)), str(one.fields.get("source_run", "") or "")
+        gone = Path(run or Path(_file_of(one)).parent).parts
+        route = route_in(path.parent if path else Path("/", *(part for part in gone if part not in ("/", ".."))))
+        if id(one) in told:
+            fields = {"timestamp": time_of(one.timestamp), "file_sha256": source.sha256, "aside": True}
+            made[route].append(source.note(_words_of(one), one.first_line, **fields))
             continue
-        file, run = (str(one.fields.get(key, "") or "") for key in ("source_file", "source_run"))
-        path = path_of(file or run)
-        gone = Path("/", *(part for part in Path(run or Path(file).parent).parts if part not in ("/", "..")))
-        route, words = route_in(path.parent if path is not None else gone), _words_of(one)
-        if number in again:
-            stamp = time_of(one.timestamp)
-            made[route].append(
-                source.note(words, one.first_line, timestamp=stamp, file_sha256=source.sha256, aside=True)
-            )
-            continue
-        others = [found.decisions[other] for other, first in again.items() if first == number]
-        match = told_in(file_path).get(_key(one.title)) if (file_path := path_of(file)) is not None else None
-        labels = [f"{session}#{other.label}: {plain(other.title)}" for other in others]
-        further = {"further_labels": labels} if labels else {}
-        made[route].append(source.decision(_joined(one, others, match), session, text=words, more=further, aside=True))
-    unread = [(first, last, source.excerpt(first, last)) for first, last, _ in found.broken]
-    for first, _, words in (*found.undecided, *unread):
-        made[own()].append(source.note(words, first, aside=True))
+        labels = [f"{source.session()}#{other.label}: {plain(other.title)}" for other in again[number]]
+        match = told_in(path).get(_key(one.title)) if path else None
+        whole = _joined(one, again[number], match)
+        more = {"further_labels": labels} if labels else {}
+        made[route].append(source.decision(whole, source.session(), text=_words_of(one), more=more, aside=True))
     return made
+
+
+def _file_of(one: WrittenDecision) -> str:
+    return str(one.fields.get("source_file", "") or one.fields.get("source_run", "") or "")
+
+
+def _tells_again(one: WrittenDecision, earlier: WrittenDecision) -> bool:
+    """Whether an entry tells what another one of its title tells: one is called `Decision 3: Title`, the other `Title`,
+    and one's reason is the beginning of the other's.
+    """
+    is_numbered, other_is = (_NUMBERED.match(plain(each.title)) is not None for each in (one, earlier))
+    shorter, longer = sorted((" ".join(each.rationale.split()) for each in (one, earlier)), key=len)
+    return is_numbered != other_is and longer.startswith(shorter)
 
 
 def _joined(one: WrittenDecision, others: Sequence[WrittenDecision], match: WrittenDecision | None) -> WrittenDecision:
     """An entry with what others say of the same decision, and with its text in the file that it is of."""
-    for other in others:
-        reason = max(one.rationale, other.rationale, key=len)
-        one = replace(one, rationale=reason, alternatives=one.alternatives or other.alternatives)
+    rationale = max((one.rationale, *(other.rationale for other in others)), key=len)
+    alternatives = next((each.alternatives for each in (one, *others) if each.alternatives), ())
     if match is None:
-        return one
-    is_cut = match.rationale.startswith(one.rationale.rstrip())
+        return replace(one, rationale=rationale, alternatives=alternatives)
     return replace(
         one,
         text=match.text,
-        rationale=match.rationale if is_cut else one.rationale,
-        alternatives=match.alternatives or one.alternatives,
+        rationale=match.rationale if match.rationale.startswith(rationale.rstrip()) else rationale,
+        alternatives=match.alternatives or alternatives,
         fields={**match.fields, **one.fields},
     )
 
@@ -122,23 +128,6 @@ def _words_of(one: WrittenDecision) -> str:
     last = ", ".join(str(item) for item in (one.status, one.timestamp, *rest) if item not in (None, "", {}))
     told = (f"## {one.label}: {one.title}", one.rationale, "\n".join(f"- {text}" for text in one.alternatives), last)
     return "\n\n".join(text for text in told if text)
-
-
-def _told_again(decisions: Sequence[WrittenDecision]) -> dict[int, int]:
-    """The entries that tell what an earlier one of the same file tells, each with that one: one is called `Decision 3:
-    Title`, the other `Title`, and one's reason is the beginning of the other's.
-    """
-    first: dict[tuple[str, str, str], int] = {}
-    made = {}
-    for number, one in enumerate(decisions):
-        file = str(one.fields.get("source_file", "") or one.fields.get("source_run", ""))
-        earlier = first.setdefault((file, _key(one.title), one.status), number)
-        both = (one, decisions[earlier])
-        is_numbered, other_is = (_NUMBERED.match(plain(each.title)) is not None for each in both)
-        shorter, longer = sorted((" ".join(each.rationale.split()) for each in both), key=len)
-        if is_numbered != other_is and longer.startswith(shorter):
-            made[number] = earlier
-    return made
 
 
 def _followed(registry_path: Path, named: str) -> Path | None:
@@ -163,10 +152,3 @@ def _by_title(path: Path) -> dict[str, WrittenDecision]:
 def _key(title: str) -> str:
     found = _NUMBERED.match(plain(title))
     return " ".join((found["title"] if found else plain(title)).casefold().split())
-
-
-KIND = Kind(
-    ("decision_registry.yaml", "decision_registry.yml", "*decision_registry*.yaml"),
-    lambda text: bool(_DECISIONS_KEY.search(text)),
-    read,
-)

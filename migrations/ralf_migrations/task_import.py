@@ -9,30 +9,35 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from ralf.errors import UsageError
 from ralf.redact import redactor_for
 from ralf.tasks import store
 from ralf.tasks.model import Task, TaskState
 from ralf.tasks.records import MOST_CHANGES
-from ralf.tasks.store import Tasks
 from ralf.tasks.writing import Writer
 from ralf.text.cleaning import one_line, trimmed
 from ralf.text.frozen import dataclass, replace
 from ralf_migrations import task_lists
-from ralf_migrations.task_formats import ImportedTask
+from ralf_migrations.task_lists import ImportedTask
 
 FROM, AS = "imported_from", "imported_as"
 """Keys of a task's file: whence it came, and how it stood there."""
 
 BY = "import"
 _MERGED = ("title", "text", "priority", "tags", "after", "checkpoint", "verify")
-_SAID = ("summary", "reason", "progress")
+_SAID = {"summary": ("done", BY, "summary"), "reason": ("fail", BY, "reason"), "progress": ("progress", "", "text")}
+"""What is said of a task, which stands in no file: the kind of its record, who writes it, and the key there."""
+
 _LAST = ("completed", "cancelled")
-_SHOWN = 400  # characters of a circle
+_SHOWN, _MOST_CIRCLES = 400, 100  # characters of a circle; circles that are looked for one by one
+_CLOSES = "left out, it closes a circle"
+_NOTHING: tuple[object, ...] = ("", (), False)
 
 
 # ---- what an import comes to ----
@@ -42,7 +47,7 @@ class Step(NamedTuple):
     """What becomes of one task that was read.
 
     id       of the task here
-    changes  fields of `Task`, and of its state `summary`, `reason` and `progress`; all of them for one that is new
+    changes  fields of `Task`, and what is said of it; all of them for one that is new
     kept     what has changed there and here, and stays as it is here
     """
 
@@ -83,40 +88,33 @@ class ImportReport:
         """The tasks that were `added`, `updated` or are `unchanged`."""
         return tuple(one for one in self.steps if one.what == what)
 
-    @property
-    def commands(self) -> list[str]:
-        """What the list brings to verify tasks with."""
-        return list(dict.fromkeys(one.changes["verify"] for one in self.steps if one.changes.get("verify")))
-
-    @property
-    def _counts(self) -> dict[str, int]:
-        return {what: len(self.those(what)) for what in ("added", "updated", "unchanged")}
-
     def lines(self) -> list[str]:
         """All of it as lines for a person; tasks that did not change are only counted."""
         told = [*self.files]
         for one in self.steps:
-            task = one.listed.task
             kept = f"{', '.join(one.kept)} changed here and there: kept as here" if one.kept else ""
-            about = [one.listed.key, task.status] if one.is_new else [", ".join(one.fields), kept]
+            about = [one.listed.key, one.listed.task.status] if one.is_new else [", ".join(one.fields), kept]
             if one.what != "unchanged" or kept:
-                told.append(f"{one.what:8} {one.id}  {task.title}  ({'; '.join(filter(None, about))})")
+                told.append(f"{one.what:8} {one.id}  {one.listed.task.title}  ({'; '.join(filter(None, about))})")
+        tree = self.tree()
         told += [f"problem: {one}" for one in self.problems]
         told += [f"note: {one}" for one in self.notes]
-        told += [f"comes with the list, and runs only if your configuration allows it: {one}" for one in self.commands]
-        counts = ", ".join(f"{count:,} {what}" for what, count in self._counts.items())
+        allowed = "comes with the list, and runs only if your configuration allows it"
+        told += [f"{allowed}: {one}" for one in tree["commands"]]
+        counts = ", ".join(f"{tree[what]:,} {what}" for what in ("added", "updated", "unchanged"))
         return [*told, f"{counts}{' (dry run: nothing was changed)' if self.dry_run else ''}"]
 
     def tree(self) -> dict[str, Any]:
-        """All of it as plain values, for JSON."""
+        """All of it as plain values, for JSON; `commands`: what the list brings to verify tasks with."""
         tasks: list[dict[str, Any]] = []
         for one in self.steps:
-            task = one.listed.task
-            about: dict[str, Any] = {"title": task.title, "what": one.what, "status": task.status, "fields": one.fields}
-            about |= {"origin": one.listed.key, "id": one.id, "kept": one.kept}
+            about: dict[str, Any] = {"id": one.id, "origin": one.listed.key, "title": one.listed.task.title}
+            about |= {"what": one.what, "status": one.listed.task.status, "fields": one.fields, "kept": one.kept}
             tasks.append({name: value for name, value in about.items() if value})
-        told = {name: getattr(self, name) for name in ("dry_run", "files", "problems", "notes", "commands")}
-        return {**told, **self._counts, "tasks": tasks}
+        told = {name: getattr(self, name) for name in ("dry_run", "files", "problems", "notes")}
+        commands = dict.fromkeys(one.changes["verify"] for one in self.steps if one.changes.get("verify"))
+        counts = {what: len(self.those(what)) for what in ("added", "updated", "unchanged")}
+        return {**told, "commands": list(commands), **counts, "tasks": tasks}
 
 
 def import_tasks(
@@ -127,47 +125,40 @@ def import_tasks(
     It is planned while nobody else writes, and who imports at the same time waits. What a killed import has not written
     the next one adds.
     """
-    lists, notes = task_lists.read_lists(os.fspath(path))
-    files = tuple(f"{one.origin}: {one.where}" for one in lists)
-    notes += [note for one in lists for note in one.notes]
     tasks = store.at(root)
+    # A project without a store has no secrets to compare them with, and a dry run makes none.
+    has_key = not dry_run or bool(tasks.project.owner.key)
+    lists, notes = task_lists.read_lists(
+        os.fspath(path), lambda tree: redactor_for(tasks.project).tree(tree) if has_key else tree
+    )
     if not dry_run:
         tasks.project.prepare()
-    found = _without_secrets(tasks, [task for one in lists for task in one.found.values()])
+    found = [task for one in lists for task in one.found.values()]
     first: ImportReport | None = None
 
     def work(writer: Writer) -> ImportReport:
         nonlocal first
         states = writer.book.states(writer.book.ordered("true"))
         plan = plan_import(found, states.values())
-        _write(writer, plan.steps, states)
+        _write(writer, plan.steps)
         first = first or plan  # done once more where the index was torn, it finds its own tasks
         return first
 
+    def say(writer: Writer) -> None:
+        for step in plan.steps:
+            for kind, by, key, text in ((*_SAID[name], step.changes.get(name)) for name in _SAID):
+                if text:
+                    writer.append(kind, by, task=step.id, **{key: text})
+
     plan = plan_import(found, tasks.list().tasks) if dry_run else tasks.write(work)
-    said = [body for step in plan.steps for body in _said(step)]
-    if said and not dry_run:  # in one write with the files each record would look at all of them again
-        tasks.write(lambda writer: [writer.append(kind, by, **values) for kind, by, values in said])
+    if not dry_run and any(step.changes.get(name) for step in plan.steps for name in _SAID):
+        tasks.write(say)  # in one write with the files each record would look at all of them again
+    notes += [note for one in lists for note in one.notes]
+    files = tuple(f"{one.origin}: {one.where}" for one in lists)
     return replace(plan, files=files, notes=tuple(notes), dry_run=dry_run)
 
 
-def _without_secrets(tasks: Tasks, found: Iterable[ImportedTask]) -> list[ImportedTask]:
-    """The tasks as they may be stored. Nothing is made: a project without a store has nothing to compare them with."""
-    if not tasks.project.owner.key:
-        return list(found)
-    redact = redactor_for(tasks.project).text
-
-    def cleaned(one: ImportedTask) -> ImportedTask:
-        said: dict[str, Any] = {name: redact(getattr(one, name)) for name in _SAID}
-        texts = ("title", "text", "verify", "created_by")
-        fields: dict[str, Any] = {name: redact(getattr(one.task, name)) for name in texts}
-        tags = tuple(dict.fromkeys(map(redact, one.task.tags)))
-        return replace(one, task=replace(one.task, **fields, tags=tags), **said)
-
-    return list(map(cleaned, found))
-
-
-def _write(writer: Writer, steps: Iterable[Step], there: Mapping[str, TaskState]) -> None:
+def _write(writer: Writer, steps: Iterable[Step]) -> None:
     """Write the files of tasks, in the order of the list."""
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     made = []
@@ -176,24 +167,9 @@ def _write(writer: Writer, steps: Iterable[Step], there: Mapping[str, TaskState]
         if step.is_new:
             made.append(writer.new_file(Task(**{"id": step.id, "created": now, **values})))
         elif values:
-            if "extra" in values:
-                extra = {**there[step.id].task.extra, **values["extra"]}
-                values["extra"] = {name: value for name, value in extra.items() if value != ""}
             made.append(writer.change_of(step.id, **values))
     for start in range(0, len(made), MOST_CHANGES):
         writer.append("seen", changes=made[start : start + MOST_CHANGES])
-
-
-def _said(step: Step) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """What is said of a task, which stands in no file: records, as `Writer.append` takes them."""
-    records = (
-        ("summary", "done", BY, "summary"),
-        ("reason", "fail", BY, "reason"),
-        ("progress", "progress", "", "text"),
-    )
-    for name, kind, by, key in records:
-        if said := step.changes.get(name, ""):
-            yield kind, by, {"task": step.id, key: said}
 
 
 # ---- the plan ----
@@ -222,21 +198,17 @@ def plan_import(tasks: Iterable[ImportedTask], known: Iterable[TaskState]) -> Im
     waits = _waits(taken, ids, gone, problems)
     old = {id_: list(state.task.after) for id_, state in there.items()}
     new = {ids[key]: [ids[one] for one in after] for key, after in waits.items()}
-    kept = {id_: list(after) for id_, after in new.items()}
     keys = {id_: key for key, id_ in ids.items()}
-
-    def left_out(one: str, other: str, _: Sequence[str]) -> None:
-        if other in kept.get(one, ()):
-            kept[one].remove(other)
-            problems.append(f"{keys[one]}: waits for {other}: left out, it closes a circle with tasks here")
-
     both = {**old, **{id_: [*dict.fromkeys((*after, *old.get(id_, ())))] for id_, after in new.items()}}
-    _in_order(both, left_out, lambda one, other: other in new.get(one, ()) and other not in old.get(one, ()))
+    left = _ordered(both, lambda one, other: other in new.get(one, ()) and other not in old.get(one, ()))[1]
+    closing = {(one, other) for one, other, _ in left if other in new.get(one, ())}
+    problems += [f"{keys[one]}: waits for {other}: {_CLOSES} with tasks here" for one, other in sorted(closing)]
     steps = []
     for key in waits:
         listed, id_ = taken[key], ids[key]
         changes, conflicts = _changes(listed, tuple(new[id_]), there.get(id_), problems)
-        changes |= {"after": tuple(kept[id_])} if "after" in changes else {}
+        if "after" in changes:
+            changes["after"] = tuple(one for one in new[id_] if (id_, one) not in closing)
         steps.append(Step(listed, id_, id_ not in there, changes, conflicts))
     return ImportReport(tuple(steps), tuple(problems))
 
@@ -257,91 +229,69 @@ def _id_of(key: str, used: set[str], there: Mapping[str, TaskState]) -> str:
 def _waits(
     taken: Mapping[str, ImportedTask], ids: Mapping[str, str], gone: set[str], problems: list[str]
 ) -> dict[str, list[str]]:
-    """For each task the keys that it waits for, in an order: as it says there; its parts; what the whole that it is a
-    part of waits for. What closes a circle is left out.
+    """For each task the keys that it waits for, in an order: as it says there; its parts; what the wholes that it is a
+    part of wait for. What closes a circle is left out.
     """
     said: dict[str, list[str]] = {}
     parents: dict[str, str] = {}
     for key, listed in taken.items():
-        wanted = [f"{listed.origin}:{one}" for one in dict.fromkeys(listed.task.after)]
-        said[key] = [one for one in wanted if one in ids and one not in gone]
-        for one in wanted:
-            if one not in said[key]:
+        said[key] = []
+        for one in (f"{listed.origin}:{other}" for other in listed.task.after):
+            if one in ids and one not in gone:
+                said[key].append(one)
+            else:
                 what = "was deleted there" if one in gone else "is not in the list"
                 problems.append(f"{key}: waits for {one}, which {what}: left out")
         parent = f"{listed.origin}:{listed.parent}"
         if parent in taken and parent not in (key, *gone):
             parents[key] = parent
-    above = {key: _above(parents, key) for key in parents}
+    above: dict[str, list[str]] = {key: [] for key in taken}
     waits = {key: dict.fromkeys(after) for key, after in said.items()}
+    for key in parents:
+        whole = parents[key]
+        waits[whole] |= {key: None} if whole not in said[key] else {}
+        while whole and whole not in above[key]:  # a circle of wholes ends somewhere
+            above[key].append(whole)
+            whole = parents.get(whole, "")
     for key, wholes in above.items():
-        waits[wholes[0]] |= {key: None}
-        for one in wholes:
-            waits[key] |= {other: None for other in said[one] if one not in above.get(other, ())}
-
-    def left_out(one: str, other: str, circle: Sequence[str]) -> None:
-        if other in said.get(one, ()):
-            shown = trimmed(" → ".join((*circle, circle[0])), _SHOWN)
-            problems.append(f"{one}: waits for {other}: left out, it closes a circle: {shown}")
-
+        waits[key] |= {one: None for whole in wholes for one in said[whole] if whole not in above.get(one, ())}
     graph = {key: list(after) for key, after in waits.items()}
-    order = _in_order(graph, left_out, lambda one, other: other not in said.get(one, ()))
+    order, left = _ordered(graph, lambda one, other: other not in said.get(one, ()))
+    problems += [
+        f"{one}: waits for {other}: {_CLOSES}: {way}" for one, other, way in left if other in said.get(one, ())
+    ]
     return {key: graph[key] for key in order if key in taken}
 
 
-def _above(parents: Mapping[str, str], key: str) -> list[str]:
-    """The wholes that a task is a part of, the nearest first; a circle of them ends somewhere."""
-    found: list[str] = []
-    while key in parents and parents[key] not in found:
-        key = parents[key]
-        found.append(key)
-    return found
-
-
-def _in_order(
-    waits: dict[str, list[str]],
-    left_out: Callable[[str, str, Sequence[str]], None],
-    may_go: Callable[[str, str], bool],
-) -> list[str]:
-    """The keys in their order, but each after those that it waits for. Of each circle one edge goes: one that may go,
-    else the one that closes it; `left_out` is told of it, and of the circle's keys.
+def _ordered(
+    waits: dict[str, list[str]], may_go: Callable[[str, str], bool]
+) -> tuple[list[str], list[tuple[str, str, str]]]:
+    """The keys, each after those that it waits for. Of each circle one edge is taken out, if it has any one that may
+    go; which these were, each with its circle. UsageError for more circles than a list has by mistake.
     """
-    order: dict[str, None] = {}
-    for start in waits:
-        way = {start: iter(list(waits[start]))} if start not in order else {}
-        while way:
-            key = next(reversed(way))
-            other = next((one for one in way[key] if one not in order), None)
-            if other is None:
-                order[key] = None
-                del way[key]
-            elif other not in way:
-                way[other] = iter(list(waits.get(other, ())))
-            else:
-                keys = list(way)
-                circle = keys[keys.index(other) :]
-                edges = ((key, other), *pairwise(circle))
-                one, gone = next((edge for edge in edges if may_go(*edge)), edges[0])
-                waits[one].remove(gone)
-                left_out(one, gone, circle)
-                for later in keys[keys.index(one) + 1 :]:  # looked at again from where the edge was
-                    del way[later]
-    return list(order)
+    left: list[tuple[str, str, str]] = []
+    while len(left) <= _MOST_CIRCLES:
+        try:
+            return list(TopologicalSorter(waits).static_order()), left
+        except CycleError as error:
+            edges = list(pairwise(reversed(error.args[1])))  # each waits for the next
+            one, other = next((edge for edge in edges if may_go(*edge)), edges[-1])
+            waits[one].remove(other)
+            left.append((one, other, trimmed(" → ".join((*(key for key, _ in edges), edges[0][0])), _SHOWN)))
+    raise UsageError(left[0][0], f"more than {_MOST_CIRCLES} circles of dependencies: {left[0][2]}", "mend the list")
 
 
 # ---- what changes ----
 
 
-def _digest(text: str) -> str:
-    return hashlib.sha256(one_line(text).encode("utf-8", "replace")).hexdigest()[:8]
-
-
 def _sum(value: object) -> str:
     """A short sum of a field, the same for texts that differ in white space only; "" for no value."""
-    if value in ("", (), False):
+    if value in _NOTHING:
         return ""
-    text = "\0".join(sorted(map(str, value))) if isinstance(value, tuple) else str(value)
-    return _digest(text) if isinstance(value, (str, tuple)) else text
+    if not isinstance(value, (str, tuple)):
+        return str(value)
+    text = one_line(value if isinstance(value, str) else "\0".join(sorted(value)))
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:8]
 
 
 def _as(fields: Mapping[str, Any], status: str) -> str:
@@ -374,30 +324,30 @@ def _changes(
     if state is None:
         about = {"status": status, "created": listed.task.created, "created_by": listed.task.created_by or BY}
         whole = {**fields, **about, **said, "extra": extra}
-        return {name: value for name, value in whole.items() if value not in ("", (), False)}, ()
-    if state.is_foreign:
-        problems.append(f"{listed.key}: {state.task.id} is not trusted yet: unchanged (see: ralf trust)")
-        return {}, ()
+        return {name: value for name, value in whole.items() if value not in _NOTHING}, ()
     here, base = state.task, _base(state.task)
+    if state.is_foreign:
+        problems.append(f"{listed.key}: {here.id} is not trusted yet: unchanged (see: ralf trust)")
+        return {}, ()
     changes: dict[str, Any] = {}
     conflicts = []
     for name, value in fields.items():
         there, ours, before = _sum(value), _sum(getattr(here, name)), base.get(name, "")
-        if there not in (before, ours):
-            changes |= {name: value} if ours == before else {}
-            conflicts += [name] if ours != before else []
+        if there not in (before, ours) and ours == before:
+            changes[name] = value
+        elif there not in (before, ours):
+            conflicts.append(name)
     if _moves(status, here.status, base.get("status", "")):
         if state.claim is None:
             changes |= {"status": status, "summary": listed.summary, "reason": listed.reason}
         else:
-            who = state.claim.by
-            problems.append(f"{listed.key}: is {status} there, but {who} has {here.id}: its status stays")
+            problems.append(f"{listed.key}: is {status} there, but {state.claim.by} has {here.id}: its status stays")
             extra[AS] = _as(fields, base.get("status", ""))  # the next import sees it again
     elif status == here.status:  # this store may not have been told: another clone, or a killed import
         name = {"completed": "summary", "failed": "reason"}.get(status, "")
         changes |= {name: said[name]} if name and said[name] and not getattr(state, name) else {}
-    new = {name: value for name, value in extra.items() if value != here.extra.get(name, "")}
-    return {**changes, "extra": new} if new else changes, tuple(conflicts)
+    new = {name: value for name, value in {**here.extra, **extra}.items() if value != ""}
+    return {**changes, "extra": new} if new != here.extra else changes, tuple(conflicts)
 
 
 def _moves(there: str, here: str, base: str) -> bool:

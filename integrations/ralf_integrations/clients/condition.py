@@ -101,18 +101,14 @@ def _settings(project: Project, client: Client, path: Path, found: Sequence[Ours
     text = _text(path)
     if client.module and not any(hook_module.text_of(client, shared=one) in text for one in (False, True)):
         yield Check(client.name, "warning", f"{path}: is the plugin of another version, or was changed", again)
-    for first in _commands(found):
+    commands = {tuple(word for word in one.words if word != one.event): one for one in found}
+    for first in commands.values():  # one entry for each command, whatever its event
         yield _command(client, path, first, again)
     if any(one.words[:1] != ["ralf"] for one in found) and git_files.tracks(
         project.root, path.relative_to(project.root)
     ):
         what = f"{path}: is committed, and names a Python of this machine"
         yield Check(client.name, "warning", what, f"git rm --cached {path}, or: {again} --shared")
-
-
-def _commands(found: Sequence[Ours]) -> list[Ours]:
-    """One entry for each command that is named, whatever its event."""
-    return list({tuple(word for word in one.words if word != one.event): one for one in found}.values())
 
 
 def _command(client: Client, path: Path, one: Ours, again: str) -> Check:
@@ -128,16 +124,12 @@ def _command(client: Client, path: Path, one: Ours, again: str) -> Check:
             return Check(client.name, "problem", f"{path}: names {gone}, which is not there any more", again)
         what = f"{path}: calls another ralf than this one: not tried: {shlex.join(one.words)[:200]}"
         return Check(client.name, "warning", what, again)
-    tried = try_hook(partial(client.command, shared=shared), *_events(client))
+    names = {hook.event: event for event, hook in client.installed.items()}
+    tried = try_hook(partial(client.command, shared=shared), names["session-start"], names["tools-used"])
     if tried.problem:
         return Check(client.name, "problem", f"{path}: the hook {tried.problem}", again)
     what = f"{path}: calls {len(client.installed)} hooks; one answers in {tried.seconds * 1000:.0f} ms"
     return Check(client.name, "warning" if tried.seconds > _SLOW else "ok", what)
-
-
-def _events(client: Client) -> tuple[str, str]:
-    names = {hook.event: event for event, hook in client.installed.items()}
-    return names["session-start"], names["tools-used"]
 
 
 # ---- programs ----
@@ -270,7 +262,11 @@ def trust(project: Project) -> Check:
         what = "Codex does not trust this project yet: it reads no hooks of it"
         return Check("codex", "warning", what, "codex exec --trust, or say so when Codex asks")
     path = CODEX.path(project.root, shared=False)
-    states = [key for key, state in _at(tree, "hooks", "state").items() if _trusts(state)]
+    states = [
+        key
+        for key, state in _at(tree, "hooks", "state").items()
+        if isinstance(state, dict) and state.get("trusted_hash") and state.get("enabled") is not False
+    ]
     missing = [
         event for event in CODEX.installed if not any(key.startswith(f"{path}:{_snake(event)}:") for key in states)
     ]
@@ -278,10 +274,6 @@ def trust(project: Project) -> Check:
         what = f"Codex does not trust the hooks for {', '.join(missing)} yet: it does not run them"
         return Check("codex", "warning", what, "type /hooks in Codex, and trust those of ralf")
     return Check("codex", "ok", "Codex trusts this project and its hooks")
-
-
-def _trusts(state: Any) -> bool:
-    return isinstance(state, dict) and bool(state.get("trusted_hash")) and state.get("enabled") is not False
 
 
 def _snake(event: str) -> str:

@@ -44,8 +44,8 @@ class Part:
     insertions: Callable[[str], Iterable[Insertion]]
     holds: Callable[[str], bool]
     stripped: Callable[[str], str]
-    new: str
-    is_empty: Callable[[str], bool]
+    new: str = ""
+    is_empty: Callable[[str], bool] = lambda text: not text.strip()
     runs: bool = False
 
 
@@ -106,8 +106,6 @@ def of_client(project: Project, client: Client, *, shared: bool) -> Part:
             insertions=lambda text: hook_module.insertions(path, text, client, shared=shared),
             holds=lambda text: hook_module.text_of(client, shared=shared) in text,
             stripped=lambda text: hook_module.stripped(path, text),
-            new="",
-            is_empty=lambda text: not text.strip(),
         )
     groups = client.groups(shared=shared)
     wanted = [(event, dict(entry)) for event, entry in client.entries(shared=shared).items()]
@@ -127,14 +125,7 @@ def of_client(project: Project, client: Client, *, shared: bool) -> Part:
 
 def of_agents_md(project: Project) -> Part:
     """The section of AGENTS.md."""
-    return Part(
-        path=project.root / agents_md.PATH,
-        insertions=agents_md.insertions,
-        holds=agents_md.holds,
-        stripped=agents_md.stripped,
-        new="",
-        is_empty=lambda text: not text.strip(),
-    )
+    return Part(project.root / agents_md.PATH, agents_md.insertions, agents_md.holds, agents_md.stripped)
 
 
 def of_exclude(project: Project, client: Client) -> Part | None:
@@ -150,8 +141,6 @@ def of_exclude(project: Project, client: Client) -> Part | None:
         insertions=lambda text: excluding.insertions(text, line),
         holds=lambda text: excluding.holds(text, line),
         stripped=lambda text: excluding.stripped(text, line),
-        new="",
-        is_empty=lambda text: not text.strip(),
     )
 
 

@@ -13,12 +13,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache, wraps
 from itertools import islice
 from operator import itemgetter
-from random import random
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -39,8 +38,7 @@ from ralf.document.record import Record
 from ralf.document.rows import Rows
 from ralf.document.state import State
 from ralf.errors import Conflict, UsageError
-from ralf.storage.journal import Digest, Entry, Token
-from ralf.transcripts.events import named_digests
+from ralf.storage.journal import Token
 from ralf_integrations.doors.entries import (
     Body,
     EntryStream,
@@ -75,15 +73,6 @@ class Thread(EntryStream):
     write       of a waiting write: path, task, number among those of the task, its record's place, which entry it is
     """
 
-    def body(self, entry: Entry) -> Body:
-        """See `EntryStream.body`; of a record of before there were `entries`, as one of today."""
-        body = dict(super().body(entry))
-        if "value" in body:
-            body["entries"] = [body.pop("value")]
-        if "writes" in body:
-            body["entries"] = body.pop("writes")
-        return body
-
     def fold(self, rows: Rows, record: Record) -> None:
         """See `EntryStream.fold`."""
         body = record.body
@@ -95,8 +84,7 @@ class Thread(EntryStream):
             if body["metadata"].get("source") not in _FORKS and rows.one(child) is None:
                 rows.put(child, id_)
         elif body["kind"] == "writes":
-            numbers = body.get("numbers", [number for number, *_ in body.get("entries", ())])
-            for at, number in enumerate(numbers):
+            for at, number in enumerate(body["numbers"]):
                 key = _key("write", body["ns"], body["id"], body["task"], str(number))
                 if body["replaces"] or rows.one(key) is None:
                     rows.put(key, [body["path"], body["task"], number, body["place"], at])
@@ -203,21 +191,9 @@ class RalfSaver(BaseCheckpointSaver[int]):
 
     def _value(self, value: Sequence[Any]) -> Any:
         type_, tree = value
-        if "digests" not in tree:
-            return self.serde.loads_typed((type_, unpacked(tree)))
-        pieces = []  # of an earlier version
-        for digest in tree["digests"]:
-            with self._store.open_blob(digest) as file:
-                pieces.append(file.read())
-        return self.serde.loads_typed((type_, b"".join(pieces)))
+        return self.serde.loads_typed((type_, unpacked(tree)))
 
     # ---- writing ----
-
-    def get_next_version(self, current: Any, channel: None) -> Any:
-        """The version after another one: a number, or for a thread that another saver began, a text as it made them."""
-        if not isinstance(current, str):
-            return super().get_next_version(current, channel)
-        return f"{int(current.partition('.')[0]) + 1:032}.{random():016}"  # noqa: S311  # no secret
 
     def put(
         self,
@@ -294,10 +270,7 @@ class RalfSaver(BaseCheckpointSaver[int]):
 
     def delete_thread(self, thread_id: str) -> None:
         """Delete all of a thread; nothing of it is left."""
-        thread = self._thread(thread_id)
-        pieces = _pieces(thread.records())
-        delete(self._project, [thread])
-        self._drop(pieces)
+        delete(self._project, [self._thread(thread_id)])
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints that runs have made, with what waits at them."""
@@ -352,19 +325,8 @@ class RalfSaver(BaseCheckpointSaver[int]):
 
     def _remove(self, thread: Thread, going: Collection[tuple[str, str]]) -> None:
         """Delete checkpoints, each by namespace and id, with what waits at them; nothing of them is left."""
-
-        def is_meant(body: Body) -> bool:
-            return (body.get("ns"), body.get("id")) in going
-
         if going:
-            pieces = _pieces(filter(is_meant, thread.records()))
-            thread.remove(is_meant)
-            self._drop(pieces)
-
-    def _drop(self, pieces: set[Digest]) -> None:
-        if pieces:
-            for digest in pieces - named_digests(self._store).keys():
-                self._store.drop_blob(digest)
+            thread.remove(lambda body: (body.get("ns"), body.get("id")) in going)
 
     # ---- the same, awaited ----
 
@@ -402,11 +364,6 @@ def _checkpoints(state: State) -> list[tuple[str, str, Token]]:
 def _checkpoints_of(thread: Thread) -> dict[tuple[str, str], Body]:
     """The checkpoints of a thread by namespace and id."""
     return {(body["ns"], body["id"]): body for body in thread.records() if body["kind"] == "checkpoint"}
-
-
-def _pieces(bodies: Iterable[Body]) -> set[Digest]:
-    """The blobs in which an earlier version has put contents: other records may name them, too."""
-    return {digest for body in bodies for *_, value in body.get("entries", ()) for digest in value.get("digests", ())}
 
 
 def _place_of(config: RunnableConfig) -> tuple[str, str, str | None]:
