@@ -275,7 +275,7 @@ def _decision_of(node: Node, title: str, label: str) -> WrittenDecision | None:
     taken = chosen(options, text)
     bare = plain(text).strip(" .*`").casefold()
     named = bare.partition(" (")[0] if bare.endswith(")") else bare
-    if taken is not None and named in ("", taken.name.casefold(), taken.called):
+    if taken is not None and named in ("", taken.name.casefold()):
         text = taken.text
     elif not text:
         text, lead_rest = _first_said(lead)
