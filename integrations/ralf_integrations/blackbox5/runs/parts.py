@@ -25,6 +25,7 @@ _SUMMARY = (
     r"|what was (?:done|delivered|accomplished|built))\b"
 )
 _FILES = r"(?:files?|artifacts?|deliverables?) (?:created|modified|changed|touched|added|updated|deleted)\b.*"
+RESULTS = ("RESULTS.MD", "SUMMARY.MD")
 _MAIN = 2  # the level of headings at which a document is cut
 _DEEPEST = 3  # characters before an item that stands in no other
 _LEAST = 20  # characters of a sentence that says something
@@ -124,7 +125,7 @@ def task_in_documents(folder: RunFolder) -> str:
 
 def summary_of(parts: Sequence[Part]) -> str:
     """The first sentence that sums the run up: below a heading for that, else the first one of its results."""
-    results = [part for part in parts if part.document.upper() in ("RESULTS.MD", "SUMMARY.MD")]
+    results = [part for part in parts if part.document.upper() in RESULTS]
     headed, others = ([part for part in those if _is_headed(part.heading, _SUMMARY)] for those in (results, parts))
     return next(filter(None, (first_words(part.text) for part in (*headed, *results, *others) if part.is_written)), "")
 
