@@ -2,8 +2,7 @@
 
     python -m ralf_integrations.blackbox5.context_budget check --run-dir DIR --tokens N|auto
 
-`check` prints its six fields; at 70 % (`--checkpoint-threshold`) a checkpoint is made, once per crossing. `status` says
-what a state file of any shape holds.
+`check` prints its six fields; at 70 % (`--checkpoint-threshold`) a checkpoint is made, once per crossing.
 
 Exit status: 0 · 1 `--tokens` or `--task` is missing, or nothing says how many tokens there are · 2 hard limit · 3
 critical. argparse ends with 2, too, when it is called wrongly; with `--strict-exit` 2 means that alone: 3 critical,
@@ -45,8 +44,6 @@ _ACTIONS = {
 _CROSSED = "checkpoint_made_at"  # our own key of the state file: the percentage since the mark was crossed
 _MOST = 4 << 20  # bytes
 _ROWS = 20  # of the history, as the tool keeps them
-_LARGEST = 10**15  # what is larger, or none (NaN), is no count
-_ROUNDED = 0.06  # points by which a percentage may differ from its count: some were rounded to one decimal
 
 # ---- the state file ----
 
@@ -62,37 +59,6 @@ def _tree_of(path: Path) -> dict[str, Any]:
     if not isinstance(tree, dict):
         raise ValueError("is no JSON object")  # noqa: TRY004  # what it holds, not what we were given
     return tree
-
-
-def read_state(path: Path) -> dict[str, Any]:
-    """What a state file says, whatever wrote it: the tool, or an agent by hand, in percent or in tokens. "unknown"
-    tokens where it does not tell them, or contradicts itself; `doubt` says how.
-    """
-    tree = _tree_of(path)
-    config, current = _mapping(tree.get("config")), _mapping(tree.get("current")) or _mapping(tree.get("usage"))
-    places = (_mapping(config.get("thresholds")), _mapping(tree.get("thresholds")), tree)
-    named = next((one for one in places if one.keys() & THRESHOLDS.keys()), {})
-    window = next(filter(None, (_number(one.get("max_tokens")) for one in (config, tree, current))), None)
-    size = window or MAX_TOKENS
-    values = {name: value for name in THRESHOLDS if (value := _number(named.get(name))) is not None}
-    passed = {name: 100 * value / size if value > 100 else value for name, value in values.items()}
-    tokens, doubt = _number(current.get("current_tokens")), ""
-    if tokens is not None:
-        percent, said = 100 * tokens / size, _number(current.get("percentage"))
-        reached = next((name for name, value in reversed(passed.items()) if value <= percent), None)
-        if said is not None and abs(percent - said) > _ROUNDED:
-            doubt = f"{tokens:,} of {size:,} tokens are {percent:.2f} %, not {said}"
-        elif current.get("threshold_triggered", reached) != reached:
-            doubt = f"at {percent:.2f} % the threshold {reached} is passed, not {current['threshold_triggered']}"
-    history = tree.get("history")
-    return {
-        "max_tokens": window,
-        "thresholds": passed,
-        "doubt": doubt,
-        "history": len(history) if isinstance(history, list) else 0,
-        "tokens": "unknown" if doubt or tokens is None else tokens,
-        "keys": list(tree),
-    }
 
 
 def _write_state(path: Path, config: Mapping[str, Any], current: Mapping[str, Any], crossed: float | None) -> None:
@@ -120,12 +86,6 @@ def _write_state(path: Path, config: Mapping[str, Any], current: Mapping[str, An
 
 def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _number(value: Any) -> Any:
-    """A number that may be a count or a percentage; None for anything else."""
-    is_one = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _LARGEST
-    return value if is_one else None
 
 
 # ---- the class ----
@@ -200,7 +160,7 @@ class ContextBudget:
                 at = _tree_of(path).get(_CROSSED) if path is not None else checkpoints.crossed
             except (OSError, ValueError):
                 at = None
-            checkpoints.crossed = _number(at) or 0.0
+            checkpoints.crossed = at if isinstance(at, int | float) else 0.0
             state.action_taken = "checkpoint" if checkpoints.see(percent) else None
             crossed = checkpoints.crossed or None
         if path is not None:
@@ -274,9 +234,6 @@ def main(args: Sequence[str] | None = None) -> int:
     try:
         if needed is not None and getattr(given, needed) is None:
             raise UsageError(given.command, f"--{needed} required", f"{given.command} --{needed} …")
-        if given.command == "status":
-            put(json.dumps(read_state((given.run_dir or Path()) / NAME), indent=2))
-            return 0
         return _run(given)
     except (RalfError, OSError, ValueError) as error:
         complain(error if isinstance(error, RalfError | OSError) else UsageError(given.run_dir, str(error)), given.root)
@@ -291,7 +248,7 @@ def _parser() -> argparse.ArgumentParser:
         "With --strict-exit: 3 critical, 4 hard limit, and 2 wrong usage alone.",
     )
     add = parser.add_argument
-    add("command", choices=("init", *_NEEDED, "status"))
+    add("command", choices=("init", *_NEEDED))
     add("--run-dir", type=Path, help="the run's folder, which holds the state file")
     add("--tokens", type=lambda text: text if text == "auto" else int(text), metavar="N", help="tokens in the window")
     add("--max-tokens", type=int, metavar="N", help=f"tokens of the window (default {MAX_TOKENS})")

@@ -287,8 +287,6 @@ def _decision_of(node: Node, title: str, label: str) -> WrittenDecision | None:
     is_empty = bool(filled) and all(map(_is_placeholder, filled))
     title, text, rationale = ("" if _is_placeholder(one) else one for one in (title or first("title"), text, rationale))
     label, title = label or plain(first("id")), plain(title)
-    if not label and re.fullmatch(_ID, title or plain(text)):
-        label, title, text = title or plain(text), "", text if title else ""
     status = plain(first("status"))
     if not (title or text) or (not text and ((not rationale and is_empty) or _UNDECIDED.match(status))):
         return None
