@@ -317,7 +317,7 @@ def test_tracking_run_yaml_and_metadata_of_the_hook_are_read_in_their_own_shapes
     assert found.paths == [("/p/a.py", "created")]
     assert found.commits == [("abc1234", "Add it")]
     assert [decision["decision"] for decision in found.decisions] == ["Use flock"]
-    assert found.told["progress"][1].startswith("the file is locked by the loader (")
+    assert found.told["progress_log"][1].startswith("the file is locked by the loader (")
     ralf.checkpoint(ROUTE, folder, root=tmp_path)
     (decided,) = ralf.get_context(ROUTE, root=tmp_path).decisions
     assert decided.extra["label"] == "runs/executor/run-0018#D-1"

@@ -27,7 +27,6 @@ ENGINE, MEMORY = "2-engine", "5-project-memory"
 """Folders of the tree."""
 
 _SESSIONS = 5_000  # of Codex's newest, of all projects, that are looked at for this project's newest
-_FALLEN = 10.0  # points below the highest figure seen since, at which one that is still above the mark is another's
 
 # ---- messages ----
 
@@ -74,7 +73,7 @@ class Checkpointing:
     transcript  the session log, or a run's folder; None: this project's newest session, else the run's folder
     root        the project; None: as everywhere, but looked for from the run's folder upwards
     threshold   percent of the window at which one is made; 0: none is
-    crossed     the highest percentage since the mark was crossed and a checkpoint made; 0: it can be crossed
+    crossed     the percentage at which one was made since the mark was crossed; 0: it can be crossed
     """
 
     run_dir: str | Path | None = None
@@ -87,24 +86,25 @@ class Checkpointing:
     def see(self, percent: float) -> bool:
         """Make a checkpoint if the mark is crossed with this figure; whether one was made by this call.
 
-        A figure below the mark, or far below the highest one since, means that it can be crossed again. Whatever goes
-        wrong is said on stderr and tried again at the next call: a budget does not fail for it.
+        A figure below the mark means that it can be crossed again. Whatever goes wrong is said on stderr and tried
+        again at the next call: a budget does not fail for it.
         """
         if self.threshold <= 0 or environment.checkpoints_are_off():
             return False
-        if percent >= self.threshold and self.crossed and percent > self.crossed - _FALLEN:
-            self.crossed = max(self.crossed, percent)
+        if percent < self.threshold:
+            self.crossed = 0.0
+        if percent < self.threshold or self.crossed:
             return False
-        self.crossed = 0.0
         try:
-            if percent < self.threshold or not self._is_wanted(self.project()):
-                return False
-            self.make("pressure")
+            project = self.project()
+            if not (project.folder.parent.exists() or self.root or self.route or self.transcript):
+                say(f"no checkpoint: {project.root} is no project; for one: {typed('ralf init', project.root)}")
+            elif config.of(project).hooks == "on":
+                self.make("pressure")
+                self.crossed = percent
         except (RalfError, OSError) as error:
             say(f"no checkpoint: {error}")
-            return False
-        self.crossed = percent
-        return True
+        return bool(self.crossed)
 
     def make(self, reason: str = "manual") -> CheckpointReport:
         """Make a checkpoint of what is new. Raises TranscriptNotFound, and what `ralf.checkpoint` raises."""
@@ -112,12 +112,17 @@ class Checkpointing:
 
         project = self.project()
         route = self.route or self.meant(project)
-        source = open_transcript(self._source(project), root=project.root)
+        folder = self._folder()
+        found = Path(self.transcript) if self.transcript is not None else _session(project)
+        if found is None and (folder is None or not folder.is_dir()):
+            what = "no client has kept a session of this project here, and no run's folder is named"
+            raise TranscriptNotFound(project.root, what, "name one: --transcript FILE, or --run-dir DIR")
+        source = open_transcript(found or folder or Path(), root=project.root)
         begin = offsets.begin_of(project, route, source)
         report = checkpoint(route, source, root=project.root, reason=reason, begin=begin)
         if report.checkpoints:
             offsets.keep(project, report.route, source)
-        track(self._folder(), report)
+        track(folder, report)
         made = ", ".join(entry.checkpoint_id for entry in report.checkpoints)
         say(f"route {report.route}: {f'checkpoint {made}' if made else 'nothing new since its last checkpoint'}")
         return report
@@ -139,22 +144,6 @@ class Checkpointing:
         task = client.task_of_run(RunFolder(Path(self.run_dir))) if self.run_dir else ""
         route = task if task and not choice.rule.startswith("$") else choice.route
         return routing.known(project, route) or route
-
-    def _source(self, project: Project) -> Path:
-        """What is read: the transcript that was named, this project's newest session, or the run's folder."""
-        found = Path(self.transcript) if self.transcript is not None else _session(project)
-        folder = self._folder()
-        if found is None and (folder is None or not folder.is_dir()):
-            what = "no client has kept a session of this project here, and no run's folder is named"
-            raise TranscriptNotFound(project.root, what, "name one: --transcript FILE, or --run-dir DIR")
-        return found or folder or Path()
-
-    def _is_wanted(self, project: Project) -> bool:
-        """Whether checkpoints are made by themselves there: not in a folder that is no project, unless it was named."""
-        if not (project.folder.parent.exists() or self.root or self.route or self.transcript):
-            say(f"no checkpoint: {project.root} is no project; for one: {typed('ralf init', project.root)}")
-            return False
-        return config.of(project).hooks == "on"
 
     def _folder(self) -> Path | None:
         if self.run_dir or not environment.in_a_run():

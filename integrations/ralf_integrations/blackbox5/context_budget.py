@@ -2,8 +2,7 @@
 
     python -m ralf_integrations.blackbox5.context_budget check --run-dir DIR --tokens N|auto
 
-`check` prints its six fields; at 70 % (`--checkpoint-threshold`) a checkpoint is made, once per crossing. `status` says
-what a state file of any shape holds.
+`check` prints its six fields; at 70 % (`--checkpoint-threshold`) a checkpoint is made, once per crossing.
 
 Exit status: 0 · 1 `--tokens` or `--task` is missing, or nothing says how many tokens there are · 2 hard limit · 3
 critical. argparse ends with 2, too, when it is called wrongly; with `--strict-exit` 2 means that alone: 3 critical,
@@ -17,8 +16,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,7 +26,7 @@ from ralf.storage import durable, files
 from ralf.storage.files import content_of, touch
 from ralf_integrations.blackbox5.checkpointing import Checkpointing, complain, put, say, usage
 
-__all__ = ["BudgetState", "ContextBudget", "ThresholdAction", "attach", "main"]
+__all__ = ["BudgetState", "ContextBudget", "ThresholdAction", "main"]
 
 NAME, SPAWNED = "context_budget.json", ".subagent_spawned"
 """The state file in a run's folder, and the file there that says that a sub-agent was started."""
@@ -46,103 +44,48 @@ _ACTIONS = {
 _CROSSED = "checkpoint_made_at"  # our own key of the state file: the percentage since the mark was crossed
 _MOST = 4 << 20  # bytes
 _ROWS = 20  # of the history, as the tool keeps them
-_LARGEST = 10**15  # what is larger, or none (NaN), is no count
-_ROUNDED = 0.06  # points by which a percentage may differ from its count: some were rounded to one decimal
 
 # ---- the state file ----
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """What a state file says, whatever wrote it: the tool, or an agent by hand.
-
-    max_tokens  tokens of the window, None where it does not say
-    thresholds  by name, in percent of them, whatever they are written in
-    tokens      in the window; None where it does not say, or contradicts itself
-    doubt       how it does, "" for not at all
-    tree        all of it
-    """
-
-    max_tokens: int | None = None
-    thresholds: Mapping[str, float] = field(default_factory=dict)
-    tokens: int | None = None
-    doubt: str = ""
-    tree: Mapping[str, Any] = field(default_factory=dict)
-
-
-def read_state(path: Path) -> Reading:
-    """What a state file says. OSError where it cannot be read; ValueError where it holds no JSON object."""
+def _tree_of(path: Path) -> dict[str, Any]:
+    """What a state file holds; ValueError where that is no JSON object."""
     try:
         tree = json.loads(content_of(path, most=_MOST))
     except FileNotFoundError:
-        return Reading()
+        return {}
     except RecursionError:
         tree = None
     if not isinstance(tree, dict):
         raise ValueError("is no JSON object")  # noqa: TRY004  # what it holds, not what we were given
-    config, current = _mapping(tree.get("config")), _mapping(tree.get("current")) or _mapping(tree.get("usage"))
-    places = (_mapping(config.get("thresholds")), _mapping(tree.get("thresholds")), tree)
-    named = next((one for one in places if one.keys() & THRESHOLDS.keys()), {})
-    window = next(filter(None, (_count(one.get("max_tokens")) for one in (config, tree, current))), None)
-    size = window or MAX_TOKENS
-    values = {name: value for name in THRESHOLDS if (value := named.get(name)) is not None and _is_number(value)}
-    percents = {name: 100 * value / size if value > 100 else value for name, value in values.items()}
-    tokens = _count(current.get("current_tokens"))
-    doubt = _doubt(tokens, size, current, percents) if tokens is not None else ""
-    return Reading(window, percents, None if doubt else tokens, doubt, tree)
+    return tree
 
 
-def write_state(path: Path, config: Mapping[str, Any], current: Mapping[str, Any], **own: Any) -> str:
+def _write_state(path: Path, config: Mapping[str, Any], current: Mapping[str, Any], crossed: float | None) -> None:
     """Put the newest reading into a state file, whole or not at all; every key that is not the tool's stays as it is.
 
-    config   the tool's own: max_tokens, thresholds
-    current  the reading; it is added to the history, whose newest 20 rows are kept
-    own      keys of ours
-
-    What cannot be read as a JSON object is kept beside the file; its name is returned, else "". OSError as it comes.
+    What cannot be read as a JSON object is kept beside the file. OSError as it comes.
     """
     files.make(path.parent, mode=files.NOT_WRITABLE_BY_OTHERS)
-    aside = ""
-    tree: Mapping[str, Any] = {}
     try:
-        tree = read_state(path).tree
+        tree = _tree_of(path)
     except ValueError:
-        content = content_of(path, most=_MOST)
-        aside = f"{path.name}.damaged-{hashlib.sha256(content).hexdigest()[:8]}"
-        durable.write(path.with_name(aside), content, mode=0o644)
+        tree, content = {}, content_of(path, most=_MOST)
+        aside = path.with_name(f"{path.name}.damaged-{hashlib.sha256(content).hexdigest()[:8]}")
+        durable.write(aside, content, mode=0o644)
+        say(f"{path}: held no JSON object; what it held is in {aside.name}")
     history = tree.get("history", [])
     whole = {
         "config": {**_mapping(tree.get("config")), **config},
         "current": {**_mapping(tree.get("current")), **current},
         "history": [*(history if isinstance(history, list) else [history]), dict(current)][-_ROWS:],
     }
-    whole |= {key: value for key, value in {**tree, **own}.items() if key not in whole and value is not None}
-    durable.write(path, json.dumps(whole, indent=2).encode("utf-8", "surrogatepass"), mode=0o644)
-    return aside
-
-
-def _doubt(tokens: int, size: int, current: Mapping[str, Any], thresholds: Mapping[str, float]) -> str:
-    percent = 100 * tokens / size
-    said: Any = current.get("percentage")
-    if _is_number(said) and abs(percent - said) > _ROUNDED:
-        return f"{tokens:,} of {size:,} tokens are {percent:.2f} %, not {said}"
-    passed = [name for name, value in thresholds.items() if value <= percent]
-    reached, told = passed[-1] if passed else None, current.get("threshold_triggered")
-    if "threshold_triggered" in current and told != reached:
-        return f"at {percent:.2f} % the threshold {reached} is passed, not {told}"
-    return ""
+    rest = {key: value for key, value in {**tree, _CROSSED: crossed}.items() if key not in whole and value is not None}
+    durable.write(path, json.dumps(whole | rest, indent=2).encode("utf-8", "surrogatepass"), mode=0o644)
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST
-
-
-def _count(value: Any) -> int | None:
-    return int(value) if _is_number(value) and value >= 0 else None
 
 
 # ---- the class ----
@@ -211,18 +154,19 @@ class ContextBudget:
         state.timestamp = datetime.now(UTC).isoformat()
         self.triggered_thresholds.update(passed[-1:])
         path = self.run_dir / self.state_file if self.run_dir is not None else None
-        own: dict[str, Any] = {}
-        if self._checkpoints is not None:
-            with suppress(OSError, ValueError):
-                at = read_state(path).tree.get(_CROSSED, 0.0) if path is not None else self._checkpoints.crossed
-                self._checkpoints.crossed = at if _is_number(at) else 0.0
-            state.action_taken = "checkpoint" if self._checkpoints.see(percent) else None
-            own = {_CROSSED: self._checkpoints.crossed or None}
+        crossed: float | None = None
+        if (checkpoints := self._checkpoints) is not None:
+            try:
+                at = _tree_of(path).get(_CROSSED) if path is not None else checkpoints.crossed
+            except (OSError, ValueError):
+                at = None
+            checkpoints.crossed = at if isinstance(at, int | float) else 0.0
+            state.action_taken = "checkpoint" if checkpoints.see(percent) else None
+            crossed = checkpoints.crossed or None
         if path is not None:
             config = {"max_tokens": self.max_tokens, "thresholds": self.thresholds}
             try:
-                if aside := write_state(path, config, asdict(state), **own):
-                    say(f"{path}: held no JSON object; what it held is in {aside}")
+                _write_state(path, config, asdict(state), crossed)
             except OSError as error:
                 say(f"{path}: the reading is not kept: {error.strerror or error}")
         return state
@@ -258,9 +202,9 @@ class ContextBudget:
 
     def get_recommendation(self, state: BudgetState) -> str:
         """What to do at a state, in a sentence."""
-        full = f"{state.percentage:.1f} % of the window is full"
         what = self.actions[state.threshold_triggered].description if state.threshold_triggered else "go on"
-        return f"{full} ({state.current_tokens:,} of {state.max_tokens:,} tokens): {what}."
+        counted = f"({state.current_tokens:,} of {state.max_tokens:,} tokens)"
+        return f"{state.percentage:.1f} % of the window is full {counted}: {what}."
 
     def create_subagent_context(
         self, task_description: str, current_progress: str, files_context: Sequence[str] = ()
@@ -277,34 +221,6 @@ class ContextBudget:
         return len(text) // 4
 
 
-def attach(budget: Any, checkpoints: Checkpointing | None = None) -> Callable[[], None]:
-    """Make checkpoints from a budget of the other tool's own class, by the callbacks of its `actions`: a callback that
-    is there already is called first, as before. Only the highest passed threshold is acted on there, so each one is
-    attached to: one below the mark tells that it can be crossed again. Returns what detaches it again.
-
-    checkpoints  makes them; None: of this project, and the run's folder
-    """
-    made = checkpoints or Checkpointing(run_dir=budget.run_dir)
-    before = {name: action.callback for name, action in budget.actions.items()}
-
-    def attached(name: str) -> Callable[..., object]:
-        def act(*args: object, **more: object) -> object:
-            first = before[name]
-            result = first(*args, **more) if first is not None else None
-            made.see(budget.thresholds.get(name, THRESHOLDS.get(name, 0)))
-            return result
-
-        return act
-
-    def detach() -> None:
-        for name, callback in before.items():
-            budget.actions[name].callback = callback
-
-    for name, action in budget.actions.items():
-        action.callback = attached(name)
-    return detach
-
-
 # ---- the command ----
 
 _STATUS = {"critical": (3, 3), "hard_limit": (2, 4)}  # as the tool has it, and strictly
@@ -318,7 +234,7 @@ def main(args: Sequence[str] | None = None) -> int:
     try:
         if needed is not None and getattr(given, needed) is None:
             raise UsageError(given.command, f"--{needed} required", f"{given.command} --{needed} …")
-        return _status((given.run_dir or Path()) / NAME) if given.command == "status" else _run(given)
+        return _run(given)
     except (RalfError, OSError, ValueError) as error:
         complain(error if isinstance(error, RalfError | OSError) else UsageError(given.run_dir, str(error)), given.root)
         return 1
@@ -332,9 +248,9 @@ def _parser() -> argparse.ArgumentParser:
         "With --strict-exit: 3 critical, 4 hard limit, and 2 wrong usage alone.",
     )
     add = parser.add_argument
-    add("command", choices=("init", "check", "recommend", "subagent-context", "status"))
+    add("command", choices=("init", *_NEEDED))
     add("--run-dir", type=Path, help="the run's folder, which holds the state file")
-    add("--tokens", type=_count_of, metavar="N", help="tokens in the window; auto: as the client tells")
+    add("--tokens", type=lambda text: text if text == "auto" else int(text), metavar="N", help="tokens in the window")
     add("--max-tokens", type=int, metavar="N", help=f"tokens of the window (default {MAX_TOKENS})")
     for name, percent in THRESHOLDS.items():
         option = "--hard-limit" if name == "hard_limit" else f"--{name}-threshold"
@@ -342,7 +258,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--task", metavar="T", help="what a sub-agent is to do")
     progress = "The work was begun; the rest is handed over."
     add("--progress", default=progress, metavar="P", help="how far it is")
-    add = parser.add_argument_group("checkpoints").add_argument
     text = "percent at which a checkpoint is made, once per crossing (default 70); 0: never"
     add("--checkpoint-threshold", type=float, default=70, metavar="N", help=text)
     add("--route", metavar="R", help="the route; default: the one that is meant")
@@ -351,10 +266,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--root", type=Path, metavar="DIR", help="the project")
     add("--strict-exit", action="store_true", help="3 critical, 4 hard limit; 2 is wrong usage alone")
     return parser
-
-
-def _count_of(text: str) -> int | str:
-    return text if text == "auto" else int(text)
 
 
 def _run(given: argparse.Namespace) -> int:
@@ -375,11 +286,9 @@ def _run(given: argparse.Namespace) -> int:
     state = kept.check_usage(tokens if given.command != "init" else 0)
     if given.command == "init":
         where = f"; state file: {kept.run_dir / kept.state_file}" if kept.run_dir is not None else ""
-        lines = [f"Context budget initialized: {kept.max_tokens:,} tokens{where}"]
-        for name, percent in kept.thresholds.items():
-            counted = int(kept.max_tokens * percent / 100)
-            lines.append(f"  {name.replace('_', ' ').capitalize()}: {percent:g}% ({counted:,} tokens)")
-        put("\n".join(lines))
+        put(f"Context budget initialized: {size:,} tokens{where}")
+        for name, percent in thresholds.items():
+            put(f"  {name.replace('_', ' ').capitalize()}: {percent:g}% ({size * percent // 100:,} tokens)")
     elif given.command == "recommend":
         put(kept.get_recommendation(state))
     else:
@@ -389,16 +298,6 @@ def _run(given: argparse.Namespace) -> int:
         shown["subagent_already_spawned"] = kept.is_subagent_spawned()
         put(json.dumps(shown, indent=2))
         return _STATUS.get(state.threshold_triggered or "", (0, 0))[given.strict_exit]
-    return 0
-
-
-def _status(path: Path) -> int:
-    found = read_state(path)
-    shown: dict[str, Any] = {name: getattr(found, name) for name in ("max_tokens", "thresholds", "doubt")}
-    history = found.tree.get("history")
-    shown["history"] = len(history) if isinstance(history, list) else 0
-    shown |= {"tokens": "unknown" if found.tokens is None else found.tokens, "keys": list(found.tree)}
-    put(json.dumps(shown, indent=2))
     return 0
 
 

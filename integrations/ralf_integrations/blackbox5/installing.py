@@ -126,37 +126,6 @@ def script_text(project: Project) -> str:
     )
 
 
-# ---- the section of a prompt ----
-
-
-def section_text(script: Path) -> str:
-    """The section, between its marks."""
-    words = client.packaged_text("loop.md").replace("$RALF", shlex.quote(str(script)))
-    return f"{BEGIN.format('')}\n{words}{END}\n"
-
-
-def section_insertions(text: str, script: Path) -> list[Insertion]:
-    """What adds the section at the end of a prompt that does not hold it, with the line ends that the prompt has."""
-    between = "" if not text else "\n" if text.endswith("\n") else "\n\n"
-    added = between + section_text(script)
-    return [Insertion(len(text), added.replace("\n", "\r\n") if "\r\n" in text else added)]
-
-
-def holds_section(text: str, script: Path) -> bool:
-    """Whether the section stands in a prompt as this version writes it for the script, and once."""
-    return section_text(script) in text.replace("\r\n", "\n") and len(_SECTION.findall(text)) == 1
-
-
-def script_in(text: str) -> Path | None:
-    """The script that the section of a prompt names, of whatever version; None for none."""
-    found = _SECTION.search(text)
-    named = _START.search(found[0]) if found is not None else None
-    with suppress(ValueError):  # somebody has edited it
-        words = shlex.split(named[1]) if named is not None else []
-        return Path(words[0]) if len(words) == 1 else None
-    return None
-
-
 # ---- installation ----
 
 
@@ -181,40 +150,59 @@ def remembered(project: Project) -> list[Part]:
     return [*filter(is_ours, _all_parts(project))]
 
 
+def section_insertions(text: str, script: Path) -> list[Insertion]:
+    """What adds the section at the end of a prompt that does not hold it, with the line ends that the prompt has."""
+    added = ("\n" if text.endswith("\n") else "\n\n" if text else "") + _section_of(script)
+    return [Insertion(len(text), added.replace("\n", "\r\n") if "\r\n" in text else added)]
+
+
+def _section_of(script: Path) -> str:
+    return f"{BEGIN.format('')}\n{client.packaged_text('loop.md').replace('$RALF', shlex.quote(str(script)))}{END}\n"
+
+
 def _all_parts(project: Project) -> list[Part]:
-    return [script_part(project), *(_section_part(project, path) for path in prompts(project))]
+    script, text = script_path(project), script_text(project)
+    section = _section_of(script)
 
-
-def script_part(project: Project) -> Part:
-    """The script."""
-    path, text = script_path(project), script_text(project)
-
-    def insertions(there: str) -> list[Insertion]:
+    def script_insertions(there: str) -> list[Insertion]:
         if there.strip():
-            raise UsageError(path, "is there, and not of ralf: it is not changed", "move it away")
+            raise UsageError(script, "is there, and not of ralf: it is not changed", "move it away")
         return [Insertion(len(there), text)]
 
-    return Part(
-        path=path,
-        insertions=insertions,
+    def holds_section(there: str) -> bool:
+        return section in there.replace("\r\n", "\n") and len(_SECTION.findall(there)) == 1
+
+    of_script = Part(
+        path=script,
+        insertions=script_insertions,
         holds=lambda there: there == text,
         stripped=lambda there: "" if _SCRIPT_MARK in there else there,
         new="",
         is_empty=lambda there: not there.strip(),
         runs=True,
     )
-
-
-def _section_part(project: Project, path: Path) -> Part:
-    door = script_path(project)
-    return Part(
-        path=path,
-        insertions=lambda text: section_insertions(text, door),
-        holds=lambda text: holds_section(text, door),
-        stripped=lambda text: _SECTION.sub("", text),
-        new="",
-        is_empty=lambda text: False,  # a prompt is never ours
+    of_prompts = (
+        Part(
+            path=path,
+            insertions=lambda there: section_insertions(there, script),
+            holds=holds_section,
+            stripped=lambda there: _SECTION.sub("", there),
+            new="",
+            is_empty=lambda there: False,  # a prompt is never ours
+        )
+        for path in prompts(project)
     )
+    return [of_script, *of_prompts]
+
+
+def script_in(text: str) -> Path | None:
+    """The script that the section of a prompt names, of whatever version; None for none."""
+    found = _SECTION.search(text)
+    named = _START.search(found[0]) if found is not None else None
+    with suppress(ValueError):  # somebody has edited it
+        words = shlex.split(named[1]) if named is not None else []
+        return Path(words[0]) if len(words) == 1 else None
+    return None
 
 
 def clash(project: Project) -> str:
@@ -251,11 +239,11 @@ def checks(project: Project) -> Iterator[Check]:
     again = f"{shlex.quote(sys.executable)} -m ralf_cli init --client ralf"
     if told := clash(project):
         yield Check("ralf loop", "warning", told, f"for this one type: {command(project)}")
-    parts, told_of = _all_parts(project), {path: _text_of(path) for path in (script_path(project), *prompts(project))}
-    if not any(part.stripped(told_of[part.path]) != told_of[part.path] for part in parts):
+    parts = [(part, _text_of(part.path)) for part in _all_parts(project)]
+    if not any(part.stripped(text) != text for part, text in parts):
         return
-    for part in parts:
-        is_ours = part.holds(told_of[part.path]) and (not part.runs or installation.is_pinned(project, part.path))
+    for part, text in parts:
+        is_ours = part.holds(text) and (not part.runs or installation.is_pinned(project, part.path))
         said = "is as this ralf writes it" if is_ours else "is not there, or not as this ralf writes it"
         state: State = "ok" if is_ours else "problem" if part.runs else "warning"
         yield Check("ralf loop", state, f"{part.path}: {said}", "" if is_ours else again)

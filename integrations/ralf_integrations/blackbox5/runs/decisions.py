@@ -137,6 +137,7 @@ _TITLES = (
     ),
 )
 _COUNTED = re.compile(r"(?P<label>\d{1,3})[.):]\s+(?P<title>.+)$")
+_REASONED = re.compile(r"\*\*(?P<choice>.+?)\*\*\s*[:—\u2013-]*\s*(?P<why>.*)$")
 _SHOWS = re.compile(
     r"(?:decision )?(?:examples?|samples?|templates?|formats?)\b|how to (?:write|record|document|read|use)\b", re.I
 )
@@ -154,7 +155,7 @@ def decisions_in(text: str, *, mixed: bool = False) -> list[WrittenDecision]:
         return found
     listed = [*_in_items(root, mixed=mixed)]
     labelled = [one for one in listed if one.label]
-    return labelled or ([] if mixed else _in_tables(lines)) or listed
+    return labelled or ([] if mixed else [*_in_tables(lines)]) or listed
 
 
 def _speaks(heading: str) -> bool:
@@ -170,11 +171,9 @@ def _in_sections(node: Node, *, mixed: bool, is_listed: bool = False) -> Iterato
         title = _title_of(section)
         is_divided = any(one.form == "heading" and not one.key and _title_of(one) for one in section.walk())
         if not is_divided and (title or (_decides(section) and (is_listed or not mixed))):
-            label, words = title or ("", section.name)
-            if not label and (counted := _COUNTED.match(words)):
-                label, words = counted["label"], counted["title"]
-            found = _decision_of(section, words, label)
-            yield from [found] if found is not None else ()
+            counted = _COUNTED.match(section.name) if title is None or not title[0] else None
+            label, words = (counted["label"], counted["title"]) if counted else title or ("", section.name)
+            yield from _told(section, words, label)
         else:
             is_below = is_listed or (section.depth > 1 and _speaks(section.name))
             yield from _in_sections(section, mixed=mixed, is_listed=is_below)
@@ -194,10 +193,9 @@ def _decides(section: Node) -> bool:
     rule is the document's end.
     """
     end = next((line.number for line in section.lines if line.rule), section.last + 1)
-    own = [one for one in section.inner if one.line.number < end]
-    keys = {one.key for one in own if one.form == "bold" or (one.form == "item" and not _speaks(section.name))}
-    below = any(one.form == "heading" and one.key == "decision" for one in own)
-    return not section.key and (below or bool(keys & {"decision", "rationale"}))
+    own = [one for one in section.inner if one.line.number < end and (one.form != "item" or not _speaks(section.name))]
+    told = {one.key for one in own if one.form != "heading" or one.key == "decision"}
+    return not section.key and bool(told & {"decision", "rationale"})
 
 
 def _in_items(node: Node, *, mixed: bool, is_listed: bool = False) -> Iterator[WrittenDecision]:
@@ -206,40 +204,33 @@ def _in_items(node: Node, *, mixed: bool, is_listed: bool = False) -> Iterator[W
     """
     for one in node.inner:
         found = _LABELLED_ITEM.match(one.words) if one.form != "heading" else None
-        decision = None
         if found and (one.form == "bold" or is_listed):
-            decision = _decision_of(one, found["title"].rstrip().removesuffix("**"), found["label"])
-        elif one.form == "item" and is_listed:
-            named = (
-                re.match(r"\*\*(?P<choice>.+?)\*\*\s*[:—\u2013-]*\s*(?P<why>.*)$", one.words) if not one.key else None
-            )
-            title, why = (named["choice"].rstrip(":"), named["why"]) if named else ("" if one.key else one.words, "")
+            yield from _told(one, found["title"].rstrip().removesuffix("**"), found["label"])
+        elif one.form == "item":
             is_field = FIELD.match(one.words) is not None  # such as one that names the run
             is_said = not is_field or markdown.says_something([Line(1, one.words)], header=True)
-            is_choice = one.key == "decision" or (not one.key and is_said)
-            decision = _decision_of(one, title, "") if is_choice else None
-            decision = decision and replace(decision, rationale=decision.rationale or why)
-        elif one.form != "item" and not (_title_of(one) or ("", ""))[0]:  # a list in one that is none lists its options
+            if is_listed and (one.key == "decision" or (not one.key and is_said)):
+                named = _REASONED.match(one.words) if not one.key else None
+                title = named["choice"].rstrip(":") if named else "" if one.key else one.words
+                told = _told(one, title, "")
+                yield from (replace(each, rationale=each.rationale or (named["why"] if named else "")) for each in told)
+        elif not (_title_of(one) or ("", ""))[0]:  # a list in one that is none lists its options
             is_below = _speaks(one.name) and not one.has_rest and not (mixed and one.depth == 1)
             yield from _in_items(one, mixed=mixed, is_listed=is_below or (is_listed and one.form == "bold"))
-        yield from [decision] if decision is not None else ()
 
 
-def _in_tables(lines: Sequence[Line]) -> list[WrittenDecision]:
+def _in_tables(lines: Sequence[Line]) -> Iterator[WrittenDecision]:
     """The rows of the tables that have a column for the decision: each cell is a field that its column names."""
-    made = []
     for head, _, *rows in markdown.tables_of(lines):
         names = [*map(plain, cells_of(head))]
         decided = [place for place, name in enumerate(names) if key_of(name) == "decision"]
         if len(decided) > 1:  # what it is about, and the choice
             names[decided[0]] = "Title"
-        if decided or any(key_of(name) == "title" for name in names):
-            for row in rows:
-                told = Node("item", 0, row, "", "")
-                for name, cell in zip(names, cells_of(row), strict=False):
-                    told.inner.append(Node("bold", 1, row, cell, name, [row._replace(text=cell, table=0)]))
-                made.append(_decision_of(told, "", ""))
-    return list(filter(None, made))
+        for row in rows if decided or any(key_of(name) == "title" for name in names) else ():
+            told = Node("item", 0, row, "", "")
+            for name, cell in zip(names, cells_of(row), strict=False):
+                told.inner.append(Node("bold", 1, row, cell, name, [row._replace(text=cell, table=0)]))
+            yield from _told(told, "", "")
 
 
 # ---- one part as the decision that it tells ----
@@ -260,8 +251,8 @@ def _is_placeholder(text: str) -> bool:
     return _PLACEHOLDER.fullmatch(bare) is not None or not bare.strip(" #")
 
 
-def _decision_of(node: Node, title: str, label: str) -> WrittenDecision | None:
-    """The decision that a part tells; None where only a template's marks are there, or what the loop wrote."""
+def _told(node: Node, title: str, label: str) -> Iterator[WrittenDecision]:
+    """The decision that a part tells; none where only a template's marks are there, or what the loop wrote."""
     fields = [one for one in node.fields() if one.value]
     begins = min((one.line.number for one in node.fields()), default=node.last + 1)
     lead = [line for line in node.lines if line.number < begins]
@@ -269,38 +260,34 @@ def _decision_of(node: Node, title: str, label: str) -> WrittenDecision | None:
     def first(*keys: str) -> str:
         return next((one.value for key in keys for one in fields if one.key == key), "")
 
-    text, lead_rest = first("decision", "approach"), markdown.text_of(lead)
+    text, rest = first("decision", "approach"), markdown.text_of(lead)
     said = next((one for one in fields if one.value == text and one.key in ("decision", "approach")), None)
     options = _options_in(fields)
     taken = chosen(options, text)
     bare = plain(text).strip(" .*`").casefold()
     named = bare.partition(" (")[0] if bare.endswith(")") else bare
-    if taken is not None and named in ("", taken.name.casefold(), taken.called):
+    if taken is not None and named in ("", taken.name.casefold()):
         text = taken.text
     elif not text:
-        text, lead_rest = _first_said(lead)
-    rationale = "\n\n".join(one.value for one in fields if one.key == "rationale") or lead_rest
-    if markdown.is_of_the_loop(plain(rationale)):
-        return None
-    alternatives = tuple(one.as_alternative() for one in options if one is not taken and one.is_rejected(taken))
+        text, rest = _first_said(lead)
+    rationale = "\n\n".join(one.value for one in fields if one.key == "rationale") or rest
     filled = [value for value in (*(line.text for line in lead), *(one.value for one in fields)) if value.strip()]
     is_empty = bool(filled) and all(map(_is_placeholder, filled))
     title, text, rationale = ("" if _is_placeholder(one) else one for one in (title or first("title"), text, rationale))
-    label, title = label or plain(first("id")), plain(title)
-    if not label and re.fullmatch(_ID, title or plain(text)):
-        label, title, text = title or plain(text), "", text if title else ""
-    status = plain(first("status"))
-    if not (title or text) or (not text and ((not rationale and is_empty) or _UNDECIDED.match(status))):
-        return None
+    status, is_of_the_loop = plain(first("status")), markdown.is_of_the_loop(plain(rationale))
+    is_none = not text and (not title or (not rationale and is_empty) or _UNDECIDED.match(status))
+    if is_none or is_of_the_loop:
+        return
+    alternatives = tuple(one.as_alternative() for one in options if one is not taken and one.is_rejected(taken))
     others: dict[str, str] = {}
     for one in fields:
         if one is not said and one.key not in _TAKEN_UP and (one.key != "options" or not alternatives):
             others.setdefault(one.key if one.key in KEPT else one.name, one.value)
-    return WrittenDecision(
+    yield WrittenDecision(
         node.line.number,
         node.last,
-        label=label,
-        title=title,
+        label=label or plain(first("id")),
+        title=plain(title),
         text=text,
         rationale=rationale,
         alternatives=alternatives,

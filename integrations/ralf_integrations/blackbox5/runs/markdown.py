@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
-from itertools import groupby, zip_longest
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from ralf.text.cleaning import NAMED, clean, one_line, prose
@@ -42,20 +42,21 @@ class Line(NamedTuple):
     table: int = 0
 
     @property
-    def is_head(self) -> bool:
-        """Whether it is of the head of a table."""
-        return bool(self.table) and self.number <= self.table + 1
-
-    @property
     def indent(self) -> int:
         """How deep it stands."""
         return len(self.text) - len(self.text.lstrip())
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether it only structures the document: a heading, a rule, the head of a table, the mark of a fence."""
+        is_head = bool(self.table) and self.number <= self.table + 1
+        is_mark = bool(self.fence) and self.text.lstrip().startswith(("```", "~~~"))
+        return bool(self.level) or self.rule or is_head or is_mark
 
 
 class Fence(NamedTuple):
     """A fenced block: its content, the first and last line of that, and the headings above it, outermost first."""
 
-    info: str
     text: str
     first: int
     last: int
@@ -63,32 +64,28 @@ class Fence(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A heading and all lines below it down to the next heading of its level or a higher one.
-
-    own    the lines down to the next heading of any level
-    under  the headings above it, the outermost first
+    """A heading and all lines below it down to the next heading of its level or a higher one; `own`: those down to the
+    next heading of any level.
     """
 
-    level: int
     heading: str
+    level: int
     first: int
     lines: tuple[Line, ...]
     own: tuple[Line, ...]
-    under: tuple[str, ...]
 
     @property
     def last(self) -> int:
         """The number of its last line that is neither empty nor a rule at its end."""
-        return next((line.number for line in reversed(self.lines) if line.text.strip() and not line.rule), self.first)
+        return last_of(self.lines, self.first)
 
 
 @cache
 def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
 
-    made = (
-        MarkdownIt("commonmark").enable("table").disable(["lheading", "reference"])
-    )  # `---` below text is a rule here
+    made = MarkdownIt("commonmark").enable("table")
+    made.disable(["lheading", "reference"])  # `---` below text is a rule here
     made.core.ruler.enableOnly(["normalize", "block"])
     return made
 
@@ -96,51 +93,37 @@ def _parser() -> MarkdownIt:
 @lru_cache(16)  # what reads a document asks for its lines again and again
 def lines_of(text: str) -> Sequence[Line]:
     """The lines of a document."""
-    raw = text.split("\n")
-    made = [Line(number, line) for number, line in enumerate(raw, start=1)]
+    made = [Line(number, line) for number, line in enumerate(text.split("\n"), start=1)]
     tokens = _parser().parse(text)
-    for token, following in zip_longest(tokens, tokens[1:]):
+    for place, token in enumerate(tokens):
         first, last = token.map or (0, 0)
-        if token.type == "heading_open" and not token.level and following is not None and following.content:
-            made[first] = made[first]._replace(level=int(token.tag[1]), heading=following.content)
+        block = made[first:last]
+        if token.type == "heading_open" and not token.level and tokens[place + 1].content:
+            made[first] = made[first]._replace(level=int(token.tag[1]), heading=tokens[place + 1].content)
         elif token.type == "fence":
-            made[first:last] = [line._replace(fence=first + 1) for line in made[first:last]]
+            made[first:last] = [line._replace(fence=first + 1) for line in block]
         elif token.type == "table_open":
-            made[first:last] = [line._replace(table=first + 1) for line in made[first:last]]
+            made[first:last] = [line._replace(table=first + 1) for line in block]
         elif token.type == "hr" and not token.level:
             made[first] = made[first]._replace(rule=True)
         elif token.type == "html_block" and token.content.lstrip().startswith("<!--"):
-            _, ended, rest = token.content.partition("-->")
-            made[first:last] = [line._replace(text="") for line in made[first:last]]
-            made[last - 1] = made[last - 1]._replace(text=rest.split("\n")[0] if ended and rest.strip() else "")
-    return tuple(line if line.fence or line.level else _tidied(line) for line in made)
-
-
-def _tidied(line: Line) -> Line:
-    text = (_COMMENT.sub("", line.text) if "<!--" in line.text else line.text).rstrip()
-    return line if text == line.text else line._replace(text=text)
+            rest = token.content.partition("-->")[2].split("\n")[0].strip()
+            made[first:last] = [line._replace(text="") for line in block[:-1]] + [block[-1]._replace(text=rest)]
+    return tuple(
+        line if line.fence or line.level else line._replace(text=_COMMENT.sub("", line.text).rstrip()) for line in made
+    )
 
 
 def sections_of(lines: Sequence[Line]) -> list[Section]:
     """Every section of a document, in the order of their headings."""
     places = [place for place, line in enumerate(lines) if line.level]
-    open_: list[int] = []
-    above: list[tuple[str, ...]] = []
-    ends: dict[int, int] = {}
-    for place in places:
-        while open_ and lines[open_[-1]].level >= lines[place].level:
-            ends[open_.pop()] = place
-        above.append(tuple(lines[other].heading for other in open_))
-        open_.append(place)
-    return [
-        Section(
-            *(lines[place].level, lines[place].heading, lines[place].number),
-            tuple(lines[place + 1 : ends.get(place, len(lines))]),
-            tuple(lines[place + 1 : following]),
-            headings,
-        )
-        for place, following, headings in zip(places, [*places[1:], len(lines)], above, strict=False)
-    ]
+    made = []
+    for at, place in enumerate(places):
+        line, below = lines[place], range(at + 1, len(places))
+        end = next((places[other] for other in below if lines[places[other]].level <= line.level), len(lines))
+        own = lines[place + 1 : places[at + 1] if below else len(lines)]
+        made.append(Section(line.heading, line.level, line.number, tuple(lines[place + 1 : end]), tuple(own)))
+    return made
 
 
 def fences_of(lines: Sequence[Line]) -> list[Fence]:
@@ -148,17 +131,15 @@ def fences_of(lines: Sequence[Line]) -> list[Fence]:
     made = []
     under: list[Line] = []
     for number, group in groupby(lines, key=lambda line: line.fence):
-        inner = list(group)
         if not number:
-            for line in inner:
-                under = [*(one for one in under if one.level < line.level), line] if line.level else under
+            for line in (line for line in group if line.level):
+                under = [*(one for one in under if one.level < line.level), line]
             continue
-        mark, *content = (line.text for line in inner)
+        content = [line.text for line in group][1:]
         if content and content[-1].strip() and set(content[-1].strip()) <= set("`~"):
             content.pop()
-        info = next(iter(mark.lstrip(" -*+`~").split()), "")
         headings = tuple(one.heading for one in under)
-        made.append(Fence(info, "\n".join(content), number + 1, number + max(1, len(content)), headings))
+        made.append(Fence("\n".join(content), number + 1, number + max(1, len(content)), headings))
     return made
 
 
@@ -173,16 +154,19 @@ def cells_of(line: Line) -> list[str]:
     return [cell.strip().replace("\\|", "|") for cell in cells]
 
 
-def text_of(lines: Sequence[Line]) -> str:
-    """The text of lines, without what frames it: blank lines, a rule at the end and the footer behind that."""
-    kept = list(lines)
-    rules = [place for place, line in enumerate(kept) if line.rule]
-    if rules and all(_FOOTER.match(line.text) for line in kept[rules[0] + 1 :] if not line.rule):
-        kept = kept[: rules[0]]
-    return "\n".join(line.text.rstrip() for line in stripped(kept))
+def last_of(lines: Sequence[Line], first: int) -> int:
+    """The number of the last of these lines that is neither empty nor a rule at their end; `first` for none."""
+    return next((line.number for line in reversed(lines) if line.text.strip() and not line.rule), first)
 
 
 _FOOTER = re.compile(r"\s*(?:(?:\*\*[^*]+\*\*|\*[^*]+\*|_[^_]+_|\*\*[^*]+:\*\*.*)\s*)?$")
+
+
+def text_of(lines: Sequence[Line]) -> str:
+    """The text of lines, without what frames it: blank lines, a rule at the end and the footer behind that."""
+    rule = next((place for place, line in enumerate(lines) if line.rule), len(lines))
+    is_footer = all(_FOOTER.match(line.text) for line in lines[rule:] if not line.rule)
+    return "\n".join(line.text.rstrip() for line in stripped(lines[:rule] if is_footer else lines))
 
 
 def stripped(lines: Sequence[Line], *, rules: bool = False) -> Sequence[Line]:
@@ -223,59 +207,56 @@ _EMPTY = re.compile(
     rf"|{_EITHER}(?: ?[/|] ?{_EITHER})+)?[\s.…:|/-]*",
     re.IGNORECASE,
 )
-_GENERATED = re.compile(
-    r"[*_](?=.*[*_]\Z).*?\b(?:template|generated|fill(?:ed)? (?:in|out)|edit as needed)\b.*", re.IGNORECASE
-)
 _OF_THE_LOOP = re.compile(
-    r"Previous: \S* ?\(status:.*\)|No previous run|(?:Execute:? )?(?:[a-z]+(?:_[a-z]+)+)|Complete and exit"
+    r"[*_ ]*(?:Previous: \S* ?\(status:.*\)|No previous run|(?:Execute:? )?(?:[a-z]+(?:_[a-z]+)+)|Complete and exit"
     r"|Activate BB5 Core Agent Team|Log all decisions and learnings|Based on BB5 state analysis|beginning work"
     r"|No AI provider configured\b.*|To complete manually:|Review active tasks in \S+|Check previous run: \S+"
     r"|Update this run folder with results"
     r"|To enable agent teams, install GLM:|curl -fsSL https://glm\.ai/\S+ \| sh|Or set ANTHROPIC_API_KEY for Claude"
-    r"|Action required: \S+|Priority: \w+"
+    r"|Action required: \S+|Priority: \w+)[*_ ]*"
+    r"|[*_](?=.*[*_]\Z).*?\b(?i:template|generated|fill(?:ed)? (?:in|out)|edit as needed)\b.*"
 )
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _LONGEST_LINE = 2_000  # characters of a line that are looked at
-_LEAST_WORDS = 2  # of a whole part below which nothing is said: "Done." is, `commit_changes` is not
-_CODE_NAME = re.compile(r"(?<![a-z])[a-z]+(?:_[a-z]+)+|run-[\w-]+|CORE-[\w-]+")
+_LEAST_WORDS = 2  # of a whole part below which nothing is said
 _DONE = re.compile(r"\b(?:done|fixed|failed|passed|works|finished|completed?)\b", re.IGNORECASE)
 
 
 def says_something(lines: Sequence[Line], *, header: bool = False) -> bool:
-    """Whether anybody wrote anything in these lines.
+    """Whether anybody wrote anything in these lines: two words at least, or "Done.".
 
     header  they stand at a document's top, where every field names the run
     """
     said = " ".join(_written(line, header=header) for line in lines)
-    return len(_WORD.findall(_CODE_NAME.sub(" ", said))) >= _LEAST_WORDS or bool(_DONE.search(said))
+    return len(_WORD.findall(said)) >= _LEAST_WORDS or bool(_DONE.search(said))
 
 
 def without_marks(lines: Sequence[Line]) -> list[Line]:
     """The lines without those that only a template, or the loop, has put there; what names a field stays."""
-    return [line for line in lines if not _is_mark(line)]
+    return [line for line in lines if line.is_marked or line.fence or not line.text.strip() or _is_kept(line)]
 
 
-def _is_mark(line: Line) -> bool:
-    if line.fence or line.level or line.rule or line.is_head or not line.text.strip():
-        return False
-    bare = one_line(_MARKER.sub("", line.text[:_LONGEST_LINE], count=1))
-    named = _VALUE.fullmatch(bare)
+def _is_kept(line: Line) -> bool:
+    bare, named = _bare(line)
     said = named["value"] if named is not None else bare
-    return is_of_the_loop(bare) or not (any(map(_words, said.split("|"))) or (named is not None and not said))
+    return not is_of_the_loop(bare) and (any(map(_words, said.split("|"))) or (named is not None and not said))
+
+
+def _bare(line: Line) -> tuple[str, re.Match[str] | None]:
+    """A line without the marks of an item, and as a field with a value; of a very long one its beginning."""
+    bare = one_line(_MARKER.sub("", line.text[:_LONGEST_LINE], count=1))
+    return bare, _VALUE.fullmatch(bare)
 
 
 def _written(line: Line, *, header: bool = False) -> str:
-    """The words of a line that somebody wrote, "" for none; of a very long one those at its beginning."""
-    whole = line.text[:_LONGEST_LINE]
-    if line.level or line.rule or line.is_head or (line.fence and whole.lstrip().startswith(("```", "~~~"))):
+    """The words of a line that somebody wrote, "" for none."""
+    if line.is_marked:
         return ""
-    text = whole if line.fence else one_line(_MARKER.sub("", whole, count=1))
     if line.fence or line.table:
-        return " ".join(map(_words, text.split("|")))
-    if is_of_the_loop(text):
-        return ""
-    if (named := _VALUE.fullmatch(text)) is None:
-        return _words(text)
+        return " ".join(map(_words, line.text[:_LONGEST_LINE].split("|")))
+    text, named = _bare(line)
+    if named is None or is_of_the_loop(text):
+        return "" if is_of_the_loop(text) else _words(text)
     is_header = (header and named["bold"]) or set(named["name"].casefold().split()) <= _OF_THE_RUN
     return "" if is_header or is_of_the_loop(named["value"]) else _words(named["value"])
 
@@ -288,4 +269,4 @@ def _words(text: str) -> str:
 
 def is_of_the_loop(text: str) -> bool:
     """Whether the loop itself, or a template, has written a line."""
-    return bool(_GENERATED.fullmatch(text) or _OF_THE_LOOP.fullmatch(text.strip("*_ ")))
+    return _OF_THE_LOOP.fullmatch(text) is not None

@@ -16,7 +16,7 @@ _NAMED = re.compile(
     r"\s*+\**+\s*+[:.)—\u2013-]++\s*+\**+\s*+(?P<words>.*)$",
     re.IGNORECASE,
 )
-_NUMBERED = re.compile(r"\s*(?P<name>\d{1,3}|[A-Za-z])[.)]\s+(?P<words>.*)$")
+_NUMBERED = re.compile(r"\s*(?P<name>\d{1,3}|[A-Za-z])[.)]\s")
 _VERDICT = re.compile(  # behind a mark, or in brackets: else the word is a part of the option
     rf"(?:[:→>—\u2013✅✓❌✗(\[]|\s-)[\s✅✓❌✗*]{{0,9}}(?:(?P<no>{_NO})|(?P<yes>{_YES}))\b", re.I
 )
@@ -32,7 +32,7 @@ _HEAD = re.compile(r"\s[-\u2013—→]\s|:\s|\s\(")
 
 @dataclass(slots=True)
 class Option:
-    """One option: its name (`OPT-001`, `2`, `B`), its words, what stands below it, and whether it is listed where the
+    """One option: its name (`OPT-001`, `Option B`), its words, what stands below it, and whether it is listed where the
     chosen one is not.
     """
 
@@ -57,39 +57,25 @@ class Option:
         """
         return not self.verdict and (self.is_other or taken is not None or self.verdict is False)
 
-    @property
-    def head(self) -> str:
-        """Its words without what is said of it."""
-        return _HEAD.split(self.text, maxsplit=1)[0]
-
-    @property
-    def called(self) -> str:
-        """How a text names it: `opt-001`, `option 2`."""
-        return (self.name if re.search(r"[A-Za-z]{2}", self.name) else f"option {self.name}").casefold()
-
 
 def options_of(told: Node) -> list[Option]:
     """The options that a field lists: items, names in bold or headings, each with what stands below it. A text without
     a list is one option. `is_other` where the field does not call them options.
     """
     named = [one for one in told.walk() if _NAMED.match(one.words)]
-    listed = named or [one for one in told.inner if not is_note(one.words)]
-    made = [_option(one.line.text if one.form == "item" else one.words, one.words, one) for one in listed]
-    if not listed and (lines := told.value.split("\n")) != [""]:
-        made = [Option("", plain(lines[0]), [*map(plain, filter(str.strip, lines[1:]))])]
-    for option in made:
-        option.is_other = "option" not in told.name.lower()
-    return [option for option in made if not _NONE.match(option.text)]
-
-
-def _option(line: str, words: str, node: Node) -> Option:
-    named, numbered = _NAMED.match(words), _NUMBERED.match(line)
-    text = named["words"].removesuffix("**") if named else words
-    notes = [
-        plain(one.text) for one in node.lines if one.text.strip() and not one.fence and one.number > node.line.number
-    ]
-    found = Option((named or numbered or {"name": ""})["name"], plain(text), notes)
-    return found if found.text or not notes else Option(found.name, notes[0], notes[1:])
+    made = []
+    for one in named or [one for one in told.inner if not is_note(one.words)] or [told]:
+        found = _NAMED.match(one.words)
+        words = found["words"].removesuffix("**") if found else one.words
+        below = [line.text for line in one.lines if not line.fence and line.number > one.line.number]
+        notes = [plain(line) for line in (told.value.split("\n") if one is told else below) if line.strip()]
+        text = "" if one is told else plain(words)
+        text, notes = (text, notes) if text or not notes else (notes[0], notes[1:])
+        if not _NONE.match(text):
+            number = _NUMBERED.match(one.line.text)
+            name = found["name"] if found else f"option {number['name']}" if number else ""
+            made.append(Option(name, text, notes, "option" not in told.name.lower()))
+    return made
 
 
 def is_note(words: str) -> bool:
@@ -98,18 +84,19 @@ def is_note(words: str) -> bool:
 
 
 def chosen(options: Sequence[Option], selection: str) -> Option | None:
-    """The option that a document calls the chosen one, else the only one that its selection names, or whose words at
-    its head stand there, or which begins with the selection.
+    """The option that a document calls the chosen one, else the only one that its selection names, by its name or the
+    words at its head.
     """
     said = plain(selection).casefold()
 
+    def only(found: Sequence[Option]) -> Option | None:
+        return found[0] if len(found) == 1 else None
+
     def has(words: str) -> bool:
-        return bool(words) and re.search(rf"(?<![\w-]){re.escape(words)}(?![\w-])", said) is not None
+        return bool(words) and re.search(rf"(?<![\w-]){re.escape(words.casefold())}(?![\w-])", said) is not None
 
-    def begins(text: str) -> bool:
-        return bool(said) and text.casefold().startswith(said)
-
-    called = [option for option in options if option.verdict]
-    named = [option for option in options if option.name and has(option.called)]
-    open_ = [one for one in options if one.verdict is None and (has(one.head.casefold()) or begins(one.text))]
-    return called[0] if called else next((found[0] for found in (named, open_) if len(found) == 1), None)
+    return (
+        next((one for one in options if one.verdict), None)
+        or only([one for one in options if has(one.name)])
+        or only([one for one in options if one.verdict is None and has(_HEAD.split(one.text, maxsplit=1)[0])])
+    )

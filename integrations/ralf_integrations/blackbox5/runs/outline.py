@@ -113,11 +113,12 @@ def outline(lines: Sequence[Line]) -> Node:
     open_ = [root]
     was_blank = False
     for line in lines:
-        made = None if line.fence or line.rule or line.table else _node(line, open_)
+        made = None if line.fence or line.rule or line.table else _node(line)
+        if made is not None:
+            made.depth = _depth(made, open_)
         at_edge = was_blank and bool(line.text.strip()) and not line.indent
-        while made is not None and open_[-1].depth >= made.depth:
-            open_.pop()
-        while made is None and at_edge and open_[-1].depth >= _ITEM:
+        depth = made.depth if made is not None else _ITEM if at_edge else _ITEM + _DEEPEST + 1
+        while open_[-1].depth >= depth:
             open_.pop()
         for one in open_:
             one.lines.append(line)
@@ -128,24 +129,23 @@ def outline(lines: Sequence[Line]) -> Node:
     return root
 
 
-def _node(line: Line, open_: Sequence[Node]) -> Node | None:
+def _node(line: Line) -> Node | None:
     """The heading, name or item that a line is; None for any other line."""
     if line.level:
-        made = Node("heading", line.level, line, line.heading, plain(line.heading))
-    else:
-        item, bold = ITEM.match(line.text), _BOLD_LINE.match(line.text)
-        words = item["text"] if item else line.text
-        found = FIELD.match(words)
-        if item is None and not bold and not (found and found["mark"]):
-            return None
-        depth = _ITEM + min(line.indent, _DEEPEST) if item else _BOLD
-        made = Node("item" if item else "bold", depth, line, words, plain(words))
-        if found is not None and (item is None or key_of(found["name"])):
-            made.name = plain(found["name"])
-            made.lines += [line._replace(text=found["rest"].strip())] if found["rest"].strip() else []
-        elif bold is not None:
-            made.name = plain(bold[1])
-    made.depth = _depth(made, open_)
+        return Node("heading", line.level, line, line.heading, plain(line.heading))
+    item, bold = ITEM.match(line.text), _BOLD_LINE.match(line.text)
+    words = item["text"] if item else line.text
+    found = FIELD.match(words)
+    if item is None and not bold and not (found and found["mark"]):
+        return None
+    made = Node(
+        "item" if item else "bold", _ITEM + min(line.indent, _DEEPEST) if item else _BOLD, line, words, plain(words)
+    )
+    if found is not None and (item is None or key_of(found["name"])):
+        made.name = plain(found["name"])
+        made.lines += [line._replace(text=found["rest"].strip())] if found["rest"].strip() else []
+    elif bold is not None:
+        made.name = plain(bold[1])
     return made
 
 

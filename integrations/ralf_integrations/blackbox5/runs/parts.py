@@ -25,13 +25,14 @@ _SUMMARY = (
     r"|what was (?:done|delivered|accomplished|built))\b"
 )
 _FILES = r"(?:files?|artifacts?|deliverables?) (?:created|modified|changed|touched|added|updated|deleted)\b.*"
+RESULTS = ("RESULTS.MD", "SUMMARY.MD")
 _MAIN = 2  # the level of headings at which a document is cut
 _DEEPEST = 3  # characters before an item that stands in no other
 _LEAST = 20  # characters of a sentence that says something
 _END = 4_000  # characters of an output in which its last words are looked for
 _KIND = re.compile(r"^[A-Za-z ]{3,20}\s*[:-]\s*")  # of document: "Results - TASK-7"
-_PATH = re.compile(r"`([^`\s]{2,200})`|(?<![\w@.~/-])((?:[\w@.~-]+/)+[\w@.-]+\.\w{1,8})\b")
-_LIKE_A_PATH = re.compile(r"(?:[\w@.~ -]*/)*[\w@.-]+\.\w{1,8}\Z|(?:[\w@.~-]+/)+\Z")
+_PATH = re.compile(r"`([^`\s*]{2,200})`|(?<![\w@.~/-])((?:[\w@.~-]+/)+[\w@.-]+\.\w{1,8})\b")
+_LIKE_A_PATH = re.compile(r"(?:[\w@.~-]*/)*[\w@.-]+\.\w{1,8}\Z|(?:[\w@.~-]+/)+\Z")
 _LEADS = re.compile(r":\Z|^[A-Z][\w /-]{1,24}:\s")  # to a list; a field
 _PROMISE = re.compile(r"<promise>[^<]*</promise>")
 _DID = {"deleted": r"\b(?:deleted|removed)\b", "edited": r"\bmodif", "created": r"\b(?:created?|new|added)\b"}
@@ -101,20 +102,18 @@ def field_of(parts: Iterable[Part], document: str, *names: str) -> str:
 
 def task_of(parts: Sequence[Part]) -> tuple[str, str]:
     """The task that the documents name at their tops, and its title; "" for what they do not tell."""
-    task = title = words = ""
+    task = title = ""
     for line in (line for part in parts if part.top for line in part.lines):
         field = FIELD.match(line.text)
         is_task = field is not None and field["name"].lower() in ("task", "task id", "task_id")
         told = field["rest"].strip() if field is not None and is_task else ""
         told = told or (_KIND.sub("", line.heading) if line.level == 1 else "")
         found = task_id(told) if told else ""
-        if found and any(map(str.isdigit, found)) and not found.startswith("run-"):
+        if any(map(str.isdigit, found)) and not found.startswith("run-"):
             named = _TITLE.match(one_line(told))
             task = task or found
             title = title or (named["title"].strip() if named is not None and named["id"].startswith(task) else "")
-        elif told and field is not None:
-            words = words or told
-    return task, title or one_line(words)
+    return task, title
 
 
 def task_in_documents(folder: RunFolder) -> str:
@@ -124,7 +123,7 @@ def task_in_documents(folder: RunFolder) -> str:
 
 def summary_of(parts: Sequence[Part]) -> str:
     """The first sentence that sums the run up: below a heading for that, else the first one of its results."""
-    results = [part for part in parts if part.document.upper() in ("RESULTS.MD", "SUMMARY.MD")]
+    results = [part for part in parts if part.document.upper() in RESULTS]
     headed, others = ([part for part in those if _is_headed(part.heading, _SUMMARY)] for those in (results, parts))
     return next(filter(None, (first_words(part.text) for part in (*headed, *results, *others) if part.is_written)), "")
 
@@ -163,7 +162,7 @@ def files_of(parts: Iterable[Part]) -> list[tuple[str, str]]:
                 did = next((done for done, words in _DID.items() if re.search(words, title, re.I)), "edited")
             if not (line.fence or line.level):
                 paths = (match[1] or match[2] for match in _PATH.finditer(line.text))
-                path = next((one for one in paths if _LIKE_A_PATH.match(one) and "*" not in one), "")
+                path = next(filter(_LIKE_A_PATH.match, paths), "")
                 found |= {(path, did): None} if path else {}
     return list(found)
 

@@ -6,7 +6,7 @@ one that says more.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,21 +24,15 @@ _WORDS = {
     "ended": ("timestamp_end", "end_time", "completed_at"),
     "status": ("task_status", "status", "result"),
     "summary": ("summary",),
+    "task": ("task_claimed", "task_id", "task", "current_task"),
 }
-_LISTS = {
-    "actions_taken": ("actions_taken", "actions"),
-    "discoveries": ("discoveries", "findings"),
-    "learnings": ("learnings",),
-    "assumptions": ("assumptions",),
-    "progress": ("progress_log",),
-    "questions": ("questions_asked", "questions_answered", "questions"),
-    "next_steps": ("next_steps",),
-    "blockers": ("blockers",),
-}
+_PROSE = ("notes", "thoughts", "error")
+_LISTS = {key: key for key in ("discoveries", "next_steps", "blockers")} | {"findings": "discoveries"}
+"""Keys that are lists also where one entry stands there alone, and how they are called; any other list counts, too."""
 _PATHS = {"files_created": "created", "files_modified": "edited", "files_deleted": "deleted"}
 _PARTS = ("", "state", "results", "loop", "run", "context", "git", "task")
 _SAYS = ("discovery", "assumption", "statement", "learning", "question", "action", "description", "title", "message")
-_NOT_TOLD = (*_PARTS, "decisions", "git_commits", "checkpoints")  # the last is ours
+_NOT_TOLD = (*_PARTS, "decisions", "checkpoints")  # the last is ours
 _NOTHING = ("", "none", "null", "n/a", "unknown", "pending", "-", "~")
 
 
@@ -48,7 +42,7 @@ class Recorded:
 
     outcome     how it ended, in the loop's words: COMPLETE, PARTIAL, BLOCKED, RETRY, FAILED; `status`: as written
     started, ended  ISO 8601 as written
-    told        named lists of what it did and found, each entry in words: actions, discoveries, next_steps, blockers …
+    told        lists by their keys, each entry in words: actions_taken, discoveries, next_steps, blockers …
     notes       prose
     paths       (path, created or edited); `commits`: (hash, message)
     decisions   of RUN.yaml, as trees, each with the words that stand there
@@ -92,10 +86,9 @@ def read(folder: RunFolder) -> Recorded:
                 continue
             record = handwritten.load(text)  # JSON is YAML, too
             _take(found, record.tree, name)
-            if record.broken:
-                found.problems[name] = f"line {record.broken[-1][0]}: {record.broken[-1][2]}"
-            lines = text.split("\n")
-            found.unread += [(name, first, "\n".join(lines[first - 1 : last])) for first, last, _ in record.broken]
+            for first, last, what in record.broken:
+                found.problems[name] = f"line {first}: {what}"
+                found.unread.append((name, first, "\n".join(text.split("\n")[first - 1 : last])))
         except (guarded_yaml.BadYaml, OSError) as error:
             found.unread += [(name, 1, text)] if text.strip() else []
             found.problems[name] = one_line(str(getattr(error, "what", "") or getattr(error, "strerror", "") or error))
@@ -104,50 +97,43 @@ def read(folder: RunFolder) -> Recorded:
 
 def _take(found: Recorded, tree: Mapping[str, Any], name: str) -> None:
     """Add what one record says to what is known."""
-    parts = {key: part for key in _PARTS if isinstance(part := tree if not key else tree.get(key), Mapping)}
-    known = {("", key) for key in _NOT_TOLD} - {("", "task")}
-
-    def values(*keys: str) -> Iterator[Any]:
-        """The values of these keys in all parts; they are taken up, and no rest."""
-        for at, key in ((at, key) for key in keys for at in parts if key in parts[at]):
-            known.add((at, key))
-            yield parts[at][key]
+    parts = {at: part for at in _PARTS if isinstance(part := tree.get(at) if at else tree, Mapping)}
+    rows = [(at, key, value) for at, part in parts.items() for key, value in part.items() if at or key not in _NOT_TOLD]
+    rows += [("", "task", tree.get("task"))]
 
     def first(*keys: str) -> str:
-        return next(filter(None, map(_text_of, values(*keys))), "")
+        return next(filter(None, (_text_of(value) for one in keys for _, key, value in rows if key == one)), "")
 
-    named = task_id(first("task", "current_task", *(["id"] if "task" in parts else [])))
-    found.task = found.task or task_id(first("task_claimed", "task_id")) or (named if re.search(r"\d", named) else "")
-    for what, keys in _WORDS.items():
-        said = time_of(first(*keys)) if what in ("started", "ended") else first(*keys)
-        if what == "status":
-            found.outcome = found.outcome or outcome_of(said)
-        if said and not getattr(found, what):
-            setattr(found, what, said)
-    notes = [prose for key in ("notes", "thoughts", "error") if (prose := first(key))]
-    lists = {what: [one for value in values(*keys) for one in _listed(value)] for what, keys in _LISTS.items()}
-    told = {what: list(filter(None, map(_in_words, entries))) for what, entries in lists.items()}
-    found.notes += notes
-    for what, entries in told.items():
-        if entries:
-            found.told.setdefault(what, []).extend(entries)
-    found.file = found.file or (name if notes or any(told.values()) or found.summary else "")
+    words = {what: first(*keys) for what, keys in _WORDS.items()}
+    words |= {what: time_of(words[what]) for what in ("started", "ended")}
+    named = task_id(first("task", "current_task"))
+    words["task"] = task_id(first("task_claimed", "task_id")) or (named if re.search(r"\d", named) else "")
+    found.outcome = found.outcome or outcome_of(words["status"])
+    for what, said in words.items():
+        setattr(found, what, getattr(found, what) or said)
+    before = (len(found.notes), sum(map(len, found.told.values())))
+    for at, key, value in rows:
+        entries = _listed(value)
+        for path_key, did in _PATHS.items():
+            own = [value] if key == path_key else [one.get(path_key) for one in entries if isinstance(one, Mapping)]
+            paths = (clean(one.strip()) for listed in own for one in _listed(listed) if isinstance(one, str))
+            found.paths += [(path, did) for path in dict.fromkeys(paths) if path and (path, did) not in found.paths]
+        if key in _PATHS or any(key in keys for keys in _WORDS.values()):
+            continue
+        if key in ("commit_hash", "git_commits"):
+            logged = [(one.get("hash"), one.get("message")) for one in entries if isinstance(one, Mapping)]
+            made = [(_text_of(commit), _text_of(said)) for commit, said in logged or [(value, "")]]
+            found.commits += [one for one in made if one[0].casefold() not in _NOTHING]
+        elif key in _PROSE:
+            found.notes += filter(None, [_text_of(value)])
+        elif isinstance(value, list) or key in _LISTS:
+            told = list(filter(None, map(_in_words, entries)))
+            found.told.setdefault(_LISTS.get(key, key), []).extend(told)
+        elif (said := one_line(leaves(value))).casefold() not in _NOTHING:
+            found.rest.append(f"{at + '.' if at else ''}{key}: {said}")
+    is_told = before != (len(found.notes), sum(map(len, found.told.values()))) or found.summary
+    found.file = found.file or (name if is_told else "")
     found.decisions += [one for one in _listed(tree.get("decisions")) if isinstance(one, Mapping)]
-    for key, did in _PATHS.items():
-        listed = [*values(key), *(one.get(key) for one in lists["actions_taken"] if isinstance(one, Mapping))]
-        paths = (clean(one.strip()) for value in listed for one in _listed(value) if isinstance(one, str))
-        found.paths += [(path, did) for path in dict.fromkeys(paths) if path and (path, did) not in found.paths]
-    logged = [one for one in _listed(tree.get("git_commits")) if isinstance(one, Mapping)]
-    commits = [(value, "") for value in values("commit_hash")] + [
-        (one.get("hash"), one.get("message")) for one in logged
-    ]
-    found.commits += [
-        (_text_of(commit), _text_of(said)) for commit, said in commits if _text_of(commit).casefold() not in _NOTHING
-    ]
-    for at, key, value in ((at, key, value) for at, part in parts.items() for key, value in part.items()):
-        words = one_line(leaves(value)) if (at, str(key)) not in known else ""
-        if words.casefold() not in _NOTHING:
-            found.rest.append(f"{at + '.' if at else ''}{key}: {words}")
 
 
 def _in_words(entry: object) -> str:

@@ -8,10 +8,9 @@ title is all there is. Counts are never believed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from itertools import takewhile
-from typing import Any
+from typing import Any, NamedTuple
 
 from ralf.document import guarded_yaml
 from ralf.text.cleaning import one_line
@@ -32,31 +31,22 @@ _TAKEN_UP = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Registry:
+class Registry(NamedTuple):
     """A registry's decisions, in its order.
 
+    task       the task that it says it is of, in a field or a comment at its head; "" where it does not
     header     everything but the decisions, as it stands
     words      each decision's entry in its own words: its lines, or, where others stand on these too, its values
     undecided  entries that tell no decision, but something: first line, last line, words
     broken     lines that are no YAML: first, last, and why
-    remark     the comments at its head, which may name the task
     """
 
+    task: str
     header: Mapping[str, Any]
-    decisions: tuple[WrittenDecision, ...] = ()
-    words: tuple[str, ...] = ()
-    undecided: tuple[tuple[int, int, str], ...] = ()
-    broken: tuple[tuple[int, int, str], ...] = ()
-    remark: str = ""
-
-    @property
-    def task(self) -> str:
-        """The task that it says it is of, "" where it does not, or holds a template's mark."""
-        named = _TASK.search(self.remark)
-        said = _text(self.header.get("task_id"))
-        is_mark = said.endswith("PLACEHOLDER") or said[:1] in ("{", "[")
-        return said if said and not is_mark else named[0].rstrip("-") if named is not None else ""
+    decisions: tuple[WrittenDecision, ...]
+    words: tuple[str, ...]
+    undecided: tuple[tuple[int, int, str], ...]
+    broken: tuple[tuple[int, int, str], ...]
 
 
 def read(text: str) -> Registry:
@@ -70,22 +60,25 @@ def read(text: str) -> Registry:
     lines = text.split("\n")
     lost = {(first, last) for first, last, _ in record.broken}
     places = [place for place in handwritten.items_at(text, _LIST) if place not in lost]
-    if not (alone := len(places) == len(listed)):
-        places = [(1, len(lines))] * len(listed)  # no entry can be told by its lines
-    told: list[WrittenDecision] = []
-    words: list[str] = []
+    alone = len(places) == len(listed)  # else no entry can be told by its lines
+    told: list[tuple[WrittenDecision, str]] = []
     undecided: list[tuple[int, int, str]] = []
-    for entry, place in zip(listed, places, strict=True):
+    for entry, place in zip(listed, places if alone else [(1, len(lines))] * len(listed), strict=True):
         tree = entry if isinstance(entry, Mapping) else {"title": entry} if " " in str(entry).strip() else {}
         said = "\n".join(lines[place[0] - 1 : place[1]]) if alone else words_of(tree)
         if (decision := decision_of(tree, place)) is not None:
-            told.append(decision)
-            words.append(said)
+            told.append((decision, said))
         elif any(value not in NOTHING for key, value in tree.items() if key != "id"):
             undecided.append((*place, said))
     header = {key: value for key, value in record.tree.items() if key != _LIST}
-    remark = "\n".join(takewhile(lambda line: line.startswith("#"), lines))
-    return Registry(header, tuple(told), tuple(words), tuple(undecided), tuple(record.broken), remark)
+    task, named = (
+        _text(header.get("task_id")),
+        _TASK.search("\n".join(takewhile(lambda one: one.startswith("#"), lines))),
+    )
+    if not task or task.endswith("PLACEHOLDER") or task[0] in "{[":
+        task = named[0].rstrip("-") if named is not None else ""
+    decisions, words = tuple(one for one, _ in told), tuple(said for _, said in told)
+    return Registry(task, header, decisions, words, tuple(undecided), tuple(record.broken))
 
 
 def words_of(entry: Mapping[str, Any]) -> str:
@@ -124,7 +117,7 @@ def decision_of(entry: Mapping[str, Any], place: tuple[int, int]) -> WrittenDeci
     )
 
 
-def _alternatives(value: object) -> Iterable[str]:
+def _alternatives(value: object) -> Iterator[str]:
     """Rejected alternatives, each "option: why not"; what is said for or against an option is none."""
     for tree in _trees(value, "option"):
         words, outcome = plain(_text(tree.get("option"))), plain(_text(tree.get("outcome")))

@@ -17,11 +17,18 @@ from ralf.text.cleaning import clean, one_line, outside, trimmed
 from ralf.text.sentences import promised
 from ralf.transcripts.events import Event
 from ralf.transcripts.notes import Notes, note, session_of
-from ralf_integrations.blackbox5.runs import decisions, markdown, parts as documents, records, registry
-from ralf_integrations.blackbox5.runs.decisions import WrittenDecision, decision_tree, lines_within
+from ralf_integrations.blackbox5.runs import markdown, parts as documents, records, registry
+from ralf_integrations.blackbox5.runs.decisions import (
+    WrittenDecision,
+    decision_tree,
+    decisions_in,
+    lines_within,
+    statement_of,
+)
 from ralf_integrations.blackbox5.runs.folder import RunFolder, is_brought, is_run, task_id, time_of
 from ralf_integrations.blackbox5.runs.parts import field_of
 from ralf_integrations.blackbox5.runs.records import outcome_of
+from ralf_integrations.blackbox5.runs.registry import Registry
 
 FORMAT = "run folder"
 REGISTRY = "decision_registry.yaml"
@@ -57,37 +64,31 @@ class _Reading:
 
     def __init__(self, folder: RunFolder, session: str, root: Path, *, logged: bool) -> None:
         self.folder = folder
-        self.logged = logged
         self.session = session
         self.place = session if (root / session).exists() else str(folder.path)  # where its documents lie
-        self.recorded = records.read(folder)
-        self.problems = dict(self.recorded.problems)
+        self.recorded = recorded = records.read(folder)
         self.texts = {name: text for name in folder.documents if (text := self._text(name)) is not None}
         made = {name: documents.parts_of(name, text) for name, text in self.texts.items()}
         self.parts = [part for parts in made.values() for part in parts]
         self.written = [name for name, parts in made.items() if any(part.is_written for part in parts)]
         self.registered = self._registry()
-        said = [outside(clean(text)).strip() for text in filter(None, map(self._text, folder.outputs))]
-        self.output = said[-1][-_OUTPUT_KEPT:] if said else ""
-        results = [part.text for part in self.parts if part.document.upper() in ("RESULTS.MD", "SUMMARY.MD")]
-        promises = filter(None, map(promised, (*reversed(said), *results)))
+        printed = [outside(clean(text)).strip() for text in filter(None, map(self._text, folder.outputs))]
+        output = printed[-1][-_OUTPUT_KEPT:] if printed else ""
+        self.output = "" if logged else output
+        results = [part.text for part in self.parts if part.document.upper() in documents.RESULTS]
+        promises = filter(None, map(promised, (*reversed(printed), *results)))
         stated = (self._field(name, "status") for name in ("RESULTS.md", "SUMMARY.md", "THOUGHTS.md"))
-        self.outcome = next(promises, "") or self.recorded.outcome or next(filter(None, map(outcome_of, stated)), "")
+        self.outcome = next(promises, "") or recorded.outcome or next(filter(None, map(outcome_of, stated)), "")
         """The promise that was made last counts most, then what the loop noted, then what the documents say."""
-        told = (self._field(name, "started", "date", "timestamp") for name in folder.documents)
-        self.started = self.recorded.started or next(filter(None, map(time_of, told)), "") or folder.started
-        texts = (
-            documents.summary_of(self.parts),
-            self.recorded.summary,
-            *(documents.first_words(prose) or prose for prose in self.recorded.notes[:1]),
-            documents.last_words(self.output),
-        )
+        told = time_of(self._first("started", "date", "timestamp"))
+        self.started = recorded.started or told or folder.started
+        noted = (documents.first_words(prose) or prose for prose in recorded.notes[:1])
+        texts = (documents.summary_of(self.parts), recorded.summary, *noted, documents.last_words(output))
         self.said = next((_in_short(text) for text in texts if text.strip()), "")
 
     def notes(self, origin: str) -> Notes:
         found = [*self._of_documents(), *self._of_registry(), *self._of_records()]
-        if self.output and not self.logged:
-            found += self._said_in(self.output, self.folder.outputs[-1])
+        found += self._said_in(self.output, self.folder.outputs[-1]) if self.output else ()
         empty = len(self.texts) - len(self.written)
         made = Notes(
             self.folder.path,
@@ -99,30 +100,33 @@ class _Reading:
             attempt=Attempt(self.session, None, self.outcome, self.recorded.ended or self.started, self.said),
         )
         made.agent_type = self.recorded.agent or self.folder.agent
-        made.problems = {f"{self.place}/{name}": what for name, what in self.problems.items()}
+        made.problems = {f"{self.place}/{name}": what for name, what in self.recorded.problems.items()}
         return made
 
     def _text(self, name: str) -> str | None:
         try:
             return self.folder.text(name)
         except OSError as error:
-            self.problems[name] = (error.strerror or str(error)).lower()
+            self.recorded.problems[name] = (error.strerror or str(error)).lower()
             return None
 
     def _field(self, document: str, *names: str) -> str:
         return field_of(self.parts, document, *names)
 
-    def _registry(self) -> registry.Registry:
+    def _first(self, *names: str) -> str:
+        """A field of the first document that has it."""
+        return next(filter(None, (self._field(one, *names) for one in self.folder.documents)), "")
+
+    def _registry(self) -> Registry | None:
         text = self._text(REGISTRY) if REGISTRY in self.folder.files else None
         try:
-            found = registry.read(text) if text is not None else registry.Registry({})
+            found = registry.read(text) if text is not None else None
         except BadYaml as error:
-            self.problems[REGISTRY] = error.what
-            return registry.Registry({})
-        lines = (text or "").split("\n")
-        for first, last, what in found.broken:
-            self.problems[REGISTRY] = f"line {first}: {what}"
-            self.recorded.unread.append((REGISTRY, first, "\n".join(lines[first - 1 : last])))
+            self.recorded.problems[REGISTRY] = error.what
+            return None
+        for first, last, what in found.broken if found is not None else ():
+            self.recorded.problems[REGISTRY] = f"line {first}: {what}"
+            self.recorded.unread.append((REGISTRY, first, "\n".join((text or "").split("\n")[first - 1 : last])))
         return found
 
     # ---- notes ----
@@ -130,7 +134,8 @@ class _Reading:
     def _state(self) -> Event:
         """Where the run leaves the work; its words are those that its files record."""
         recorded, (named, title) = self.recorded, documents.task_of(self.parts)
-        task = self.folder.task or recorded.task or named or task_id(self.registered.task)
+        listed = task_id(self.registered.task) if self.registered is not None else ""
+        task = self.folder.task or recorded.task or named or listed
         title = recorded.title or title
         told = {
             "run": self.session,
@@ -145,9 +150,8 @@ class _Reading:
             *(f"- {name}: {value}" for name, value in told.items() if value),
             *(f"- {one}" for one in recorded.rest),
         ]
-        phases = (self._field(name, "phase", "current phase") for name in self.folder.documents)
-        phase = recorded.phase or next(filter(None, phases), "")
         thoughts = [part.text for part in self.parts if part.document.upper() == "THOUGHTS.MD" and part.is_written]
+        phase = recorded.phase or self._first("phase", "current phase")
         asked = {"current_task": task, "task_title": title, "current_phase": phase}
         work = {
             "next_steps": self._listed("next_steps", documents.NEXT),
@@ -158,20 +162,19 @@ class _Reading:
             "work_status": "completed" if self.outcome == "COMPLETE" else self.outcome.lower() or "in_progress",
             **{name: value for name, value in asked.items() if value},
         }
-        changed = dict.fromkeys((*recorded.paths, *documents.files_of(self.parts)))
         own = (f"{self.session}/", f"/{self.folder.name}/")
-        paths = [
-            {"path": path, "did": [did]}
-            for path, did in changed
-            if path not in self.folder.files and not any(place in f"/{path}" for place in own)
-        ]
-        commits = [{"commit": commit, "message": message} for commit, message in recorded.commits]
+        changed = dict.fromkeys((*recorded.paths, *documents.files_of(self.parts)))
+        others = ((path, did) for path, did in changed if not any(place in f"/{path}" for place in own))
+        facts = {
+            "paths": [{"path": path, "did": [did]} for path, did in others if path not in self.folder.files],
+            "commits": [{"commit": commit, "message": message} for commit, message in recorded.commits],
+        }
         return self._note(
             "# The run\n\n" + "\n".join(lines),
             when=recorded.ended,
             title=": ".join(filter(None, (self.folder.name, title or self.said or self.outcome))),
             work=work,
-            facts={key: value for key, value in {"paths": paths, "commits": commits}.items() if value},
+            facts={key: value for key, value in facts.items() if value},
         )
 
     def _listed(self, what: str, heading: str) -> list[str]:
@@ -180,9 +183,9 @@ class _Reading:
 
     def _of_documents(self) -> Iterator[Event]:
         texts = {name: self.texts[name] for name in self.written}
-        found = {name: decisions.decisions_in(text) for name, text in texts.items() if "DECISION" in name.upper()}
-        if not any(found.values()) and not self.registered.decisions:  # then other documents may tell them
-            found = {name: decisions.decisions_in(text, mixed=True) for name, text in texts.items()}
+        found = {name: decisions_in(text) for name, text in texts.items() if "DECISION" in name.upper()}
+        if not any(found.values()) and not (self.registered and self.registered.decisions):  # others may tell them then
+            found = {name: decisions_in(text, mixed=True) for name, text in texts.items()}
         for name, text in texts.items():
             made, lines = found.get(name, []), text.split("\n")
             events = [self._decision(name, "\n".join(lines[one.first_line - 1 : one.last_line]), one) for one in made]
@@ -195,10 +198,11 @@ class _Reading:
         return self._note(words, name, written.first_line, decision=decision_tree(written, self.session))
 
     def _of_registry(self) -> Iterator[Event]:
-        for written, words in zip(self.registered.decisions, self.registered.words, strict=True):
-            yield self._decision(REGISTRY, words, written)
-        for first, _, words in self.registered.undecided:
-            yield from self._said_in(words, REGISTRY, first, aside=True)
+        if self.registered is not None:
+            for written, words in zip(self.registered.decisions, self.registered.words, strict=True):
+                yield self._decision(REGISTRY, words, written)
+            for first, _, words in self.registered.undecided:
+                yield from self._said_in(words, REGISTRY, first, aside=True)
 
     def _of_records(self) -> Iterator[Event]:
         recorded = self.recorded
@@ -211,7 +215,7 @@ class _Reading:
         for name, line, words in recorded.unread:
             yield from self._said_in(words, name, line, aside=True)
         for tree in recorded.decisions:
-            if (written := registry.decision_of(tree, (1, 1))) and _is_said(decisions.statement_of(written)):
+            if (written := registry.decision_of(tree, (1, 1))) and _is_said(statement_of(written)):
                 yield self._decision(recorded.file, registry.words_of(tree), written)
 
     def _said_in(self, text: str, name: str, line: int = 1, **fields: Any) -> Iterator[Event]:
