@@ -51,8 +51,6 @@ def test_a_session_is_looked_at_first_and_then_not_before_something_can_fall_due
     rig.grow(2_000)
     assert is_idle(rig)
     rig.grow(30_000)
-    assert is_idle(rig)
-    rig.grow(12_000)
     assert not is_idle(rig)
 
 
@@ -120,7 +118,7 @@ def test_it_looks_again_where(looked: Rig, change: str) -> None:
 
 
 def test_a_mark_is_seen_behind_however_much_the_tools_of_one_answer_have_printed(looked: Rig) -> None:
-    """A hint lets the transcript grow by some 70,000 bytes, and the figures stand before what the tools printed."""
+    """The figures stand before what the tools printed."""
     looked.answers(126_000)
     printed = {"type": "tool_result", "tool_use_id": "t", "content": "level 7 cm\n" * 1_500}
     looked.add({"type": "user", "message": {"role": "user", "content": [printed]}})

@@ -38,9 +38,9 @@ from ralf.checkpointing.due import BudgetWatcher
 from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf.text import tokens
-from ralf_integrations.hooks import checkpoints, entry, growth, instant
+from ralf_integrations.hooks import checkpoints, entry, instant, usage
 
-UNSEEN = int(4096 / 1.4)
+UNSEEN = int(usage.FEWEST / usage.BYTES)
 """Tokens that may follow a look before there is another one."""
 
 _SESSION = "00000000-0000-4000-8000-{:012}"
@@ -268,7 +268,7 @@ def _seen_twice() -> AbstractContextManager[object]:
 
 
 BROKEN: dict[str, Callable[[], AbstractContextManager[object]]] = {
-    "hints that look too far ahead": lambda: patch.object(growth, "BYTES", 40),
+    "hints that look too far ahead": lambda: patch.object(usage, "BYTES", 40),
     "a watcher that counts what is injected": _seen_twice,
 }
 

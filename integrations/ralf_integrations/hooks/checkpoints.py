@@ -354,7 +354,7 @@ def look_at(session: Session) -> Look | None:
         return None
     stand, size = ingest_offset(session.project, session.route, payload.session, source), source.size()
     if source.format in usage.IN_LINES and size - stand.position.byte > usage.MOST_READ:
-        session.foretell(usage.Foretold(size, usage.SOON))
+        session.foretell(usage.Foretold(size, usage.limit(size)))
         start(session, "due")
         return None
     look = usage.look(

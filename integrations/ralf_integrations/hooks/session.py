@@ -130,8 +130,8 @@ class Session:
 
     def foretell(self, told: usage.Foretold | None) -> None:
         """Leave the hint that no look is needed for so long; None: the next hook looks."""
-        payload, scale = self.payload, self.known.scale
-        hint = usage.hint(self.project, payload.session, payload.transcript, scale, told) if told is not None else ""
+        payload = self.payload
+        hint = usage.hint(self.project, payload.session, payload.transcript, told) if told is not None else ""
         self.note(hint=hint)
 
     def hand(self, said: Answer) -> None:

@@ -26,8 +26,6 @@ from ralf_integrations.client import Client
 _UNTOLD = 3_600  # seconds
 _DAYS = 90  # after which a session is forgotten: its client has long deleted the transcript
 _END_OF_TIME = 2**36  # seconds since 1970 that a date can still tell, and more bytes than any log has
-HINT_WIDTH = 240
-"""Characters of the hint at the head of the file: `instant` writes it forward in its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +174,7 @@ def save(project: Project, known: KnownSession) -> None:
     with suppress(OSError):
         path = path_of(project, known.session)
         project.make_room(path, prepare=True)
-        tree = {"hint": known.hint.ljust(HINT_WIDTH)} | _tree(known) | {"handed": [*map(_tree, known.handed)]}
+        tree = _tree(known) | {"handed": [*map(_tree, known.handed)]}
         durable.write(path, json.dumps(tree).encode(), is_synced=False)
 
 
@@ -204,7 +202,7 @@ def alone(project: Project, session: str, seconds: float) -> Iterator[None]:
 
 
 def _tree(value: Handed | KnownSession) -> dict[str, Any]:
-    return {one.name: getattr(value, one.name) for one in fields(value) if one.name != "hint"}
+    return {one.name: getattr(value, one.name) for one in fields(value)}
 
 
 def path_of(project: Project, session: str) -> Path:
@@ -230,7 +228,7 @@ def _read(path: Path) -> KnownSession | None:
         tree = json.loads(content_of(path))
         handed = tuple(_made(Handed(), one) for one in tree.pop("handed", ()))
         found = _made(KnownSession(""), tree | {"session": tree["session"]})
-        found = replace(found, handed=handed, hint=found.hint.rstrip())
+        found = replace(found, handed=handed)
         return found if is_own_log(found.transcript) else replace(found, transcript="")
     except (OSError, ValueError, TypeError, LookupError, RecursionError, AttributeError):
         return None

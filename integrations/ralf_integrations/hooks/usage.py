@@ -20,19 +20,19 @@ from ralf.errors import RalfError
 from ralf.project import Project
 from ralf.route import offsets
 from ralf.route.offsets import IngestOffset
-from ralf.text import cleaning
+from ralf.text import cleaning, tokens
 from ralf.text.frozen import NamedTuple
+from ralf.text.patterns import regex
 from ralf.transcripts.events import Position
 from ralf.transcripts.reader import Transcript, counted
 from ralf_integrations.client import Client
-from ralf_integrations.hooks import growth
 
 UNKNOWN = 1.3
 """Tokens for each estimated one where nobody has counted any of the session's: rarely are there more."""
 
 _MARGIN = 1.15  # texts that were not counted may hold more tokens than those that were
 
-_ENOUGH = 5_000  # estimated tokens that tell how good the estimate is for such texts
+_ENOUGH = 1_000  # tokens that tell how good the estimate is for such texts, and how many bytes they take
 
 LARGE_WINDOW = 1_000_000
 """Tokens of a window in which more than the configured ones are in use."""
@@ -46,7 +46,14 @@ IN_LINES = ("claude-code", "codex", "gemini", "opencode")
 MOST_READ = 2 << 20
 """Bytes behind the last checkpoint that a hook reads while the client waits: some tenths of a second."""
 
-_ONE_AT_A_TIME = 1 << 20  # characters, so that the list of pieces of a long text is never held whole
+_UNBROKEN = regex(r"[A-Za-z0-9+/=_-]{48,}")
+"""What may be no words: Base64 and the like, which has a token for each 1.4 characters."""
+
+FEWEST = 4096
+"""Bytes by which a transcript grows at least between two looks."""
+
+BYTES = 1.4
+"""Bytes that a token takes in a transcript at least, on average: so few where it is all Base64."""
 
 
 class Look(NamedTuple):
@@ -54,13 +61,13 @@ class Look(NamedTuple):
 
     due        why a checkpoint has fallen due, "" while none has
     tokens     seen since the last checkpoint
-    left       that may follow before the next one falls due
+    left       that may follow before the next one falls due, and `slack`, before its threshold is passed
     filled     tokens in the client's window, None where unknown
     window     its size
     size       bytes of the transcript that were looked at, up to a record that waits for the next one
     scale      tokens for each estimated one, None where they were not counted, or are too few
     compacts   tokens in the window at which the client will compact it by itself: its size where nobody knows
-    format     of the transcript
+    width      half of the bytes that a token has taken in the transcript since the last checkpoint
     armed      the mark at which a checkpoint is due has not been reached yet, or the window was emptied since
     """
 
@@ -72,7 +79,8 @@ class Look(NamedTuple):
     size: int
     scale: float | None = None
     compacts: int = 0
-    format: str = ""
+    slack: int = 0
+    width: float = 0.0
     armed: bool = True
 
     @property
@@ -116,7 +124,7 @@ def look(
             watcher.capacity = LARGE_WINDOW
         guess = _estimate(counted(event))
         guessed += guess
-        watcher.see(event, math.ceil(guess * scale) if scale is not None else _count(event.text) if guess else 0)
+        watcher.see(event, math.ceil(guess * scale) if scale is not None else tokens.count(event.text) if guess else 0)
     return Look(
         due=watcher.due,
         tokens=watcher.tokens,
@@ -126,7 +134,8 @@ def look(
         size=min(size, source.end.byte) if source.format in IN_LINES else size,
         scale=round(watcher.tokens / guessed, 3) if scale is None and guessed > _ENOUGH else None,
         compacts=_compacts(client, watcher.window, watcher.filled or 0),
-        format=source.format,
+        slack=watcher.threshold // 9,
+        width=(size - stand.position.byte) / watcher.tokens / 2 if watcher.tokens > _ENOUGH else 0.0,
         armed=watcher.armed,
     )
 
@@ -146,16 +155,8 @@ def factor(scale: float) -> float:
 
 
 def _estimate(text: str) -> int:
-    """The tokens of a text, by the estimate that `instant` has, too."""
-    starts = range(0, len(text), _ONE_AT_A_TIME)
-    parts = (text[start : start + _ONE_AT_A_TIME] for start in starts)
-    return sum(growth.estimate(part.encode("utf-8", "surrogatepass")) for part in parts)
-
-
-def _count(text: str) -> int:
-    from ralf.text import tokens  # a hook's look estimates
-
-    return tokens.count(text)
+    """The tokens of a text, by an estimate that is rarely too low, also where it has no words."""
+    return tokens.estimate(text) + sum(5 * len(run) // 7 for run in _UNBROKEN.findall(text))
 
 
 def _before(source: Transcript, at: Position, watcher: BudgetWatcher) -> BudgetWatcher:
@@ -233,35 +234,27 @@ def _rearmed(mark: int, look: Look) -> int:
 
 # ---- the hint for the fast path ----
 
-_FORETOLD = ("claude-code", "codex")  # formats whose records and figures of the window `instant` knows
-VERSION = "4"
+VERSION = "5"
 """Of hints: `instant`, which imports nothing of ours, has the same."""
 
-SOON = 5_000
-"""Tokens until a look sees whether the checkpoint that was started has been made."""
+_SOON = 5_000  # tokens until a look sees whether the checkpoint that was started has been made
 
 
 class Foretold(NamedTuple):
-    """What foretells that a session needs no look: by so many tokens, `instant` lets its transcript grow, counts what
-    is new and goes on from there.
+    """What foretells that a session needs no look.
 
-    size    bytes of the transcript at this look
-    left    tokens that may follow before anything falls due
-    low     tokens in the client's window below which it has been emptied: marks count again
-    mark    tokens in it at which the next mark is reached, 0 for none
-    counts  whether `instant` can count what is new; if not, a look does
-    filled  tokens in the client's window, 0 where unknown or where no mark is near enough to matter
-    window  size of the client's window
-    off     hooks do nothing in this project
+    size   bytes of the transcript at this look
+    limit  bytes of it at which the next look is due: until then the threshold is not passed however few bytes a token
+           takes, or half of what is left follows if the session goes on as before
+    low    tokens in the client's window below which it has been emptied: marks count again
+    mark   tokens in it at which the next mark is reached, 0 for none
+    off    hooks do nothing in this project
     """
 
     size: int = 0
-    left: int = 0
+    limit: int = 0
     low: int = 0
     mark: int = 0
-    counts: bool = False
-    filled: int = 0
-    window: int = 0
     off: bool = False
 
 
@@ -273,27 +266,28 @@ def foretold(look: Look, settings: Config, *, told: int) -> Foretold | None:
     if not told and is_full(settings, look):  # seen first where nobody can ask the agent: the next hook does
         return None
     checkpoint, hand_over = -(-settings.pressure * look.window // _FULL), hand_over_mark(settings, look)
+    room = look.left + look.slack
     marks = [(mark, armed) for mark, armed in ((checkpoint, look.armed), (hand_over, not told)) if mark]
-    mark = min((mark for mark, armed in marks if armed), default=0)
     return Foretold(
         size=look.size,
-        left=SOON if look.due else look.left,
+        limit=limit(look.size) if look.due else max(look.size + int(look.width * look.left), limit(look.size, room)),
         low=max((_rearmed(mark, look) for mark, armed in marks if not armed), default=0),
-        mark=mark,
-        counts=not look.due and look.format in _FORETOLD,
-        filled=(look.filled or 0) if 0 < mark <= look.compacts else 0,
-        window=look.window,
+        mark=min((mark for mark, armed in marks if armed), default=0),
     )
 
 
-def hint(project: Project, session: str, transcript: Path | None, scale: float, told: Foretold) -> str:
-    """The words for `instant`; scale: tokens for each estimated one in this session's texts, 0.0 where unknown."""
+def limit(size: int, left: int = _SOON) -> int:
+    """Bytes of a transcript before which so many tokens cannot follow."""
+    return size + max(FEWEST, int(BYTES * left))
+
+
+def hint(project: Project, session: str, transcript: Path | None, told: Foretold) -> str:
+    """The words for `instant`."""
     figures = (
         _stat(project.config_file).st_mtime_ns,
         _stat(project.cache / "chosen" / cleaning.slug(session)).st_mtime_ns,
         inbox_size(project, session),
-        *(_stat(transcript).st_ino, told.size, told.low, told.mark),
-        *(math.ceil(1000 * factor(scale)), told.left, int(told.counts), told.filled, told.window),
+        *(_stat(transcript).st_ino, *told[:4]),
     )
     return " ".join(("off" if told.off else "on", VERSION, *map(str, figures)))
 
