@@ -21,8 +21,6 @@ from ralf.route import offsets
 from ralf.route.offsets import IngestOffset
 from ralf.storage import locks
 from ralf.text import cleaning
-from ralf.transcripts import lines
-from ralf.transcripts.events import Position
 from ralf.transcripts.reader import Transcript, open_transcript
 from ralf_integrations.hooks import error_log, session_registry, usage
 from ralf_integrations.hooks.messages import Answer, Payload, takes_context
@@ -43,14 +41,7 @@ def ingest_offset(project: Project, route: str, session: str, source: Transcript
     routes = dict.fromkeys((route, *filter(cleaning.is_valid, known.routes)))
     found = (offsets.ingest_offset(project, one, source.session) for one in routes)
     still = (stand for stand in found if offsets.is_unchanged(stand, source))
-    return max([*still, _own_part(known, source)], key=lambda stand: stand.position.byte)
-
-
-def _own_part(known: session_registry.KnownSession, source: Transcript) -> IngestOffset:
-    """Returns the place at which a fork's own part of its log begins; what lies before is the other session's."""
-    byte, line = known.begins
-    found = lines.take_fingerprint(source.path, byte) if byte else None
-    return IngestOffset(source.session) if found is None else IngestOffset(source.session, Position(byte, line), *found)
+    return max([*still, IngestOffset(source.session)], key=lambda stand: stand.position.byte)
 
 
 def checkpoint_session(project: Project, route: str, session: str, transcript: Path, reason: str) -> bool:

@@ -130,10 +130,6 @@ def _answer(payload: Payload, project: Project, say: Callable[[str], object]) ->
     patience = _LAST_PATIENCE if payload.event == "session-end" else _PATIENCE
     with session_registry.alone(project, payload.session, patience):
         before = session.known
-        if before.forked:
-            from ralf_integrations.hooks import previous_sessions  # few sessions are any
-
-            previous_sessions.find_origin(session)
         checkpoints.leave_route(session)
         said, notices = _with_notices(handle(session), session)
         process, born = session_registry.client_process(payload.sender)

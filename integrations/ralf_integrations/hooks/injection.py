@@ -41,8 +41,6 @@ def started(session: Session) -> Answer:
     session.note(ended=False)
     if source in ("clear", "compact"):
         session.note(compacted=True)
-    if source == "fork":
-        previous_sessions.note_fork(session)
     if mode == "off":
         return Answer()
     if source == "compact" and mode == "auto":
@@ -109,7 +107,7 @@ def _prompted(session: Session) -> Answer:
     prompt = besides(outside(session.payload.prompt))
     names = routing.names_meant(session.project)
     wish = prompt_intent.read(prompt, names, partial(prompt_intent.ids_of, session.project))
-    if (session.settings.inject == "off" and wish.kind != "load") or (session.known.forked and wish.kind == "continue"):
+    if session.settings.inject == "off" and wish.kind != "load":
         wish = Wish()
     if wish.kind == "load" and not wish.route and wish.other:
         return _unknown(session, wish)

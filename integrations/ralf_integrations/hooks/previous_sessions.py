@@ -1,6 +1,5 @@
-"""The sessions and runs before this one: which are over, what of them is in no checkpoint yet, which of them a person
-means who wants to go on, and which of them a fork began with. A live session's work is never touched, and never
-handed to another.
+"""The sessions and runs before this one: which are over, what of them is in no checkpoint yet, and which of them a
+person means who wants to go on. A live session's work is never touched, and never handed to another.
 """
 
 from __future__ import annotations
@@ -9,9 +8,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from functools import cache, partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +22,7 @@ from ralf.storage import git_files
 from ralf.text import cleaning
 from ralf.text.cleaning import one_line, trimmed
 from ralf.text.frozen import NamedTuple, replace
-from ralf.text.patterns import regex
-from ralf.transcripts.lines import open_regular, read_lines
-from ralf.transcripts.reader import Transcript, open_transcript
+from ralf.transcripts.reader import open_transcript
 from ralf_integrations.hooks import checkpoints, prompt_intent, session_registry
 from ralf_integrations.hooks.checkpoints import Why
 from ralf_integrations.hooks.handover import age, context_of, line
@@ -204,70 +199,6 @@ def _place(session: Session, folder: str) -> Path:
         return top
     root = Path(os.path.realpath(session.project.root))
     return root if path.is_relative_to(root) else path
-
-
-# ---- forks: a log that begins with all that another session has said ----
-
-# Claude Code writes the log of a fork with its first answer, so that its first hooks see none. Records that are copied
-# keep their times: they are those before the fork began.
-
-_TIME = regex(rb'"timestamp":\s?"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*Z)"')
-_MOST_LOOKED_AT = 50  # sessions, the one that was seen last first
-_FIRST_EVENTS = 20
-
-
-def note_fork(session: Session) -> None:
-    """Note that the session is a fork that starts now."""
-    now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    session.note(forked=now)
-
-
-def find_origin(session: Session) -> None:
-    """Once the log is there: find the session that it is a fork of, and let it go on with that one's route, behind what
-    that one has said. A fork of a session of which nothing is remembered is a session like any other.
-    """
-    known, source = session.known, session.readable
-    if not known.forked or source is None:
-        return
-    origin = _fork_origin(session, source)
-    session.note(forked="")
-    if origin is None:
-        return
-    session.note(origin=origin.session, begins=_copied(source.path, known.forked.encode()))
-    session_registry.save(session.project, session.known)  # before anybody takes a part of it
-    if not session.has_route and (route := prompt_intent.route_of_ended(session.project, origin)):
-        session.use(route, routing.FORKED)
-        session.note(route=route)  # it has left none
-
-
-def _fork_origin(session: Session, source: Transcript) -> KnownSession | None:
-    wanted = _first_events(source)
-    for one in sorted(session_registry.all_sessions(session.project), key=lambda one: -one.seen)[:_MOST_LOOKED_AT]:
-        with suppress(RalfError, OSError):
-            is_other = bool(one.transcript) and one.session != session.payload.session
-            if is_other and not wanted.isdisjoint(_first_events(open_transcript(Path(one.transcript)))):
-                return one
-    return None
-
-
-def _first_events(source: Transcript) -> set[tuple[str, str]]:
-    """What was said and called first, and when: no two sessions have one alike that was not copied. Not all of a log's
-    first records are copied, and a fork has a prompt of its own before them.
-    """
-    return {(event.text, event.timestamp) for event in islice(source.events(), _FIRST_EVENTS) if event.timestamp}
-
-
-def _copied(path: Path, since: bytes) -> tuple[int, int]:
-    """Bytes and lines of a log up to the end of the last record that is older than the fork."""
-    byte = line = 0
-    with open_regular(path) as file:
-        for record in read_lines(file):
-            times = _TIME.findall(record.data)
-            if times and max(times) < since:
-                byte, line = record.end, record.number + 1
-            elif times and byte:
-                break
-    return byte, line
 
 
 # ---- runs of a loop ----

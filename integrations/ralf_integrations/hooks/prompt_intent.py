@@ -173,13 +173,13 @@ _MUCH = 2_000  # characters that an agent says that was asked for something
 def give_route(session: Session, prompt: str, named: str = "") -> bool:
     """Give a session without a route the one that its first prompt names, else the one of its branch, else a new one
     that is named after the prompt; it keeps that. A prompt that makes no name leaves it to the next one. Whether it has
-    a route now; a fork waits for the one of the session that it comes from.
+    a route now.
 
     named  the route that is meant by the prompt
     """
     project, id_ = session.project, session.payload.session
     before = requests(session.readable) if session.readable is not None else ()
-    for request in () if session.known.forked else (*before, prompt):
+    for request in (*before, prompt):
         route, task = named if request == prompt else "", routing.task_named(request)
         if not route and not is_request(request):
             continue

@@ -79,9 +79,6 @@ class KnownSession:
     waiting     a text that the next hook hands over which can
     run         the run of a loop in which it is, "" for none
     owed        the brief of its run's route, which its first prompt may hold
-    forked      when it began as a fork of a session that is not known yet, "" where it is none, or that one is known
-    origin      the session of which it is a fork, "" for none
-    begins      bytes and lines at the beginning of its transcript that are that session's
     unnamed     a prompt of it was seen, and none yet of which a route's name can be made
     taken       bytes of its transcript that were taken into its route after it ended, or hold nothing for it
     memory      whose memory it reads and writes, "" where unknown
@@ -113,9 +110,6 @@ class KnownSession:
     waiting: str = ""
     run: str = ""
     owed: str = ""
-    forked: str = ""
-    origin: str = ""
-    begins: tuple[int, ...] = (0, 0)
     unnamed: bool = False
     taken: int = 0
     memory: str = ""
@@ -241,8 +235,7 @@ def _made(usual: _Made, tree: Mapping[str, Any]) -> _Made:
     """A value with the fields that a tree has of it; TypeError for one of another type, or out of all bounds."""
     values = {one.name: tree[one.name] for one in fields(usual) if one.name in tree}
     for name, value in values.items():
-        kind = int if name == "begins" else str
-        if isinstance(value, list) and all(isinstance(one, kind) for one in value):
+        if isinstance(value, list) and all(isinstance(one, str) for one in value):
             values[name] = value = tuple(value)
         is_number = isinstance(value, int | float)
         if type(value) is not type(getattr(usual, name)) or (is_number and not 0 <= value < _END_OF_TIME):
