@@ -63,7 +63,7 @@ def catch_up(project: Project, route: str, but: str, *, deadline: float = 0.0) -
             if (
                 not is_its_own
                 or seconds < _LEAST
-                or not checkpoints.take(project, found.route, found.session, "", source, "session-end", **how)
+                or not checkpoints.take(project, found.route, found.session, source, "session-end", **how)
             ):
                 left.append(found)
                 continue
@@ -227,5 +227,5 @@ def _take_runs(session: Session, folders_of: Callable[[Any], Iterable[Path]], wh
         asked = extensions.ask(extensions.RUNS, folders_of)
         paths = [folder.absolute() for folders in asked for folder in folders]
         if paths:
-            child = checkpoints.spawn(session.project, session.route, "", "", why, paths)
+            child = checkpoints.spawn(session.project, session.route, "", why, paths)
             environment.status_within(child, RUN_SECONDS)

@@ -186,7 +186,7 @@ def _read(path: Path) -> KnownSession | None:
     try:
         tree = json.loads(content_of(path))
         handed = tuple(_made(Handed(), one) for one in tree.pop("handed", ()))
-        found = replace(_made(KnownSession(tree["session"]), tree), handed=handed)
+        found = replace(_made(KnownSession(""), tree | {"session": tree["session"]}), handed=handed)
         return found if is_own_log(found.transcript) else replace(found, transcript="")
     except (OSError, ValueError, TypeError, LookupError, RecursionError, AttributeError):
         return None
@@ -194,10 +194,11 @@ def _read(path: Path) -> KnownSession | None:
 
 def _made(usual: _Made, tree: Mapping[str, Any]) -> _Made:
     """A value with the fields that a tree has of it; TypeError for one of another type, or out of all bounds."""
-    values = {}
+    values: dict[str, Any] = {}
     for name, default in _tree(usual).items():
         value = tree.get(name, default)
-        value = tuple(map(str, value)) if isinstance(value, list) else value
+        if isinstance(value, list) and all(isinstance(one, str) for one in value):
+            value = tuple(value)
         if type(value) is not type(default) or (isinstance(value, int | float) and not 0 <= value < _END_OF_TIME):
             raise TypeError(name)
         values[name] = value

@@ -37,8 +37,8 @@ _ENOUGH = 1_000  # tokens that tell how good the estimate is for such texts, and
 LARGE_WINDOW = 1_000_000
 """Tokens of a window in which more than the configured ones are in use."""
 
-_LOOK_BACK = (64 << 10, 1 << 20, 8 << 20)
-"""Bytes before the last checkpoint in which the state at that place is looked for, one after the other."""
+_LOOK_BACK = 1 << 20
+"""Bytes before the last checkpoint in which the state at that place is looked for."""
 
 IN_LINES = ("claude-code", "codex", "gemini", "opencode")
 """Formats of transcripts whose records are lines."""
@@ -57,31 +57,18 @@ BYTES = 1.4
 
 
 class Look(NamedTuple):
-    """One look at a session.
+    """One look at a session."""
 
-    due        why a checkpoint has fallen due, "" while none has
-    tokens     seen since the last checkpoint
-    left       that may follow before the next one falls due, and `slack`, before its threshold is passed
-    filled     tokens in the client's window, None where unknown
-    window     its size
-    size       bytes of the transcript that were looked at, up to a record that waits for the next one
-    scale      tokens for each estimated one, None where they were not counted, or are too few
-    compacts   tokens in the window at which the client will compact it by itself: its size where nobody knows
-    width      half of the bytes that a token has taken in the transcript since the last checkpoint
-    armed      the mark at which a checkpoint is due has not been reached yet, or the window was emptied since
-    """
-
-    due: str
-    tokens: int
-    left: int
-    filled: int | None
-    window: int
-    size: int
-    scale: float | None = None
-    compacts: int = 0
-    slack: int = 0
-    width: float = 0.0
-    armed: bool = True
+    due: str  # why a checkpoint has fallen due, "" while none has
+    left: int  # tokens that may follow before the next one falls due
+    slack: int  # and those that may follow after that, before its threshold is passed
+    filled: int | None  # tokens in the client's window, None where unknown
+    window: int  # its size
+    size: int  # bytes of the transcript that were looked at, up to a record that waits for the next one
+    scale: float | None  # tokens for each estimated one, None where they were not counted, or are too few
+    width: float  # half of the bytes that a token has taken in the transcript since the last checkpoint
+    compacts: int  # tokens in the window at which the client compacts it by itself: its size where nobody knows
+    armed: bool  # the mark at which a checkpoint is due has not been reached yet, or the window was emptied since
 
     @property
     def percent(self) -> float | None:
@@ -125,25 +112,20 @@ def look(
         guess = _estimate(counted(event))
         guessed += guess
         watcher.see(event, math.ceil(guess * scale) if scale is not None else tokens.count(event.text) if guess else 0)
+    filled = watcher.filled or 0
+    point = min(watcher.window - client.reserve, client.compacts_at() * watcher.window // _FULL)
     return Look(
         due=watcher.due,
-        tokens=watcher.tokens,
         left=max(0, watcher.threshold - watcher.tokens),
+        slack=watcher.threshold // 9,
         filled=watcher.filled,
         window=watcher.window,
         size=min(size, source.end.byte) if source.format in IN_LINES else size,
         scale=round(watcher.tokens / guessed, 3) if scale is None and guessed > _ENOUGH else None,
-        compacts=_compacts(client, watcher.window, watcher.filled or 0),
-        slack=watcher.threshold // 9,
         width=(size - stand.position.byte) / watcher.tokens / 2 if watcher.tokens > _ENOUGH else 0.0,
+        compacts=point if filled <= point else watcher.window,
         armed=watcher.armed,
     )
-
-
-def _compacts(client: Client, window: int, filled: int) -> int:
-    """The tokens in a window at which the client will compact it; its size also where more are in it than that."""
-    point = min(window - client.reserve, client.compacts_at() * window // _FULL)
-    return point if filled <= point else window
 
 
 def factor(scale: float) -> float:
@@ -161,18 +143,12 @@ def _estimate(text: str) -> int:
 
 def _before(source: Transcript, at: Position, watcher: BudgetWatcher) -> BudgetWatcher:
     """A watcher that has seen the end of what was taken: the window's figure there, which tasks were open."""
-    if not at.byte or source.format not in IN_LINES:
-        return watcher
-    for size in _LOOK_BACK:
-        start = _line_start(source, max(0, at.byte - size))
-        found = BudgetWatcher(watcher.limits)
-        for event in source.events(start):
+    if at.byte and source.format in IN_LINES:
+        for event in source.events(_line_start(source, max(0, at.byte - _LOOK_BACK))):
             if event.start.byte >= at.byte:
                 break
-            found.see(event, 0)
-        if found.filled is not None or not start.byte:
-            break
-    return found
+            watcher.see(event, 0)
+    return watcher
 
 
 def tokens_after(source: Transcript, time: str, most: int) -> int:
@@ -241,21 +217,15 @@ _SOON = 5_000  # tokens until a look sees whether the checkpoint that was starte
 
 
 class Foretold(NamedTuple):
-    """What foretells that a session needs no look.
-
-    size   bytes of the transcript at this look
-    limit  bytes of it at which the next look is due: until then the threshold is not passed however few bytes a token
-           takes, or half of what is left follows if the session goes on as before
-    low    tokens in the client's window below which it has been emptied: marks count again
-    mark   tokens in it at which the next mark is reached, 0 for none
-    off    hooks do nothing in this project
+    """What foretells that a session needs no look: until its transcript has so many bytes, the threshold is not passed
+    however few bytes a token takes, or half of what is left follows if the session goes on as before.
     """
 
-    size: int = 0
-    limit: int = 0
-    low: int = 0
-    mark: int = 0
-    off: bool = False
+    size: int = 0  # bytes of the transcript at this look
+    limit: int = 0  # and at the next one
+    low: int = 0  # tokens in the client's window below which it has been emptied: marks count again
+    mark: int = 0  # tokens in it at which the next mark is reached, 0 for none
+    off: bool = False  # hooks do nothing in this project
 
 
 def foretold(look: Look, settings: Config, *, told: int) -> Foretold | None:
