@@ -66,7 +66,7 @@ class Look(NamedTuple):
     window: int  # its size
     size: int  # bytes of the transcript that were looked at, up to a record that waits for the next one
     scale: float | None  # tokens for each estimated one, None where they were not counted, or are too few
-    width: float  # half of the bytes that a token has taken in the transcript since the last checkpoint
+    width: float  # two thirds of the bytes that a token has taken in the transcript since the last checkpoint
     compacts: int  # tokens in the window at which the client compacts it by itself: its size where nobody knows
     armed: bool  # the mark at which a checkpoint is due has not been reached yet, or the window was emptied since
 
@@ -122,7 +122,7 @@ def look(
         window=watcher.window,
         size=min(size, source.end.byte) if source.format in IN_LINES else size,
         scale=round(watcher.tokens / guessed, 3) if scale is None and guessed > _ENOUGH else None,
-        width=(size - stand.position.byte) / watcher.tokens / 2 if watcher.tokens > _ENOUGH else 0.0,
+        width=(size - stand.position.byte) / watcher.tokens * 2 / 3 if watcher.tokens > _ENOUGH else 0.0,
         compacts=point if filled <= point else watcher.window,
         armed=watcher.armed,
     )
@@ -218,7 +218,7 @@ _SOON = 5_000  # tokens until a look sees whether the checkpoint that was starte
 
 class Foretold(NamedTuple):
     """What foretells that a session needs no look: until its transcript has so many bytes, the threshold is not passed
-    however few bytes a token takes, or half of what is left follows if the session goes on as before.
+    however few bytes a token takes, or two thirds of what is left follow if the session goes on as before.
     """
 
     size: int = 0  # bytes of the transcript at this look
