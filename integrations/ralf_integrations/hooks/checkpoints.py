@@ -96,8 +96,14 @@ def take(
     seconds   of work that is waited for; `patience`: that this may take, where the machine has more to do
     """
     new = source.size() - ingest_offset(project, route, session, source).position.byte
-    if new <= 0 or (why == "due" and _is_taken(project, session)):
-        return new <= 0
+    if new <= 0:
+        return True
+    if why == "due":
+        try:
+            with locks.locked(session_registry.checkpoint_lock(project, session), session, 0):
+                pass
+        except Busy:
+            return False
     child = spawn(project, route, session, why, [source.path])
     return new <= seconds * BYTES_PER_SECOND and environment.status_within(child, patience or seconds) == 0
 
@@ -185,14 +191,6 @@ def _make_due(project: Project, route: str, session: str, transcript: Path) -> b
         now.foretell(usage.foretold(look, settings, told=now.known.told))
         session_registry.save(project, now.known)
     return made
-
-
-def _is_taken(project: Project, session: str) -> bool:
-    try:
-        with locks.locked(session_registry.checkpoint_lock(project, session), session, 0):
-            return False
-    except Busy:
-        return True
 
 
 def _learn(project: Project, route: str, session: str, ended: Sequence[Path]) -> None:

@@ -35,7 +35,6 @@ STATES, VERSION = "/hooks/", "5"  # as in `session_registry`, `usage`
 LEASES = b"/leases/"  # in the cache, a file for each claim that lasts: `ralf.tasks` has the same
 _MOST_INPUT = 256 << 20  # bytes; a payload that is longer is none
 _MOST_STATE = 1 << 20
-_MOST_GROWN = 1 << 20  # bytes: a look is no slower for more
 _FIGURES = (b'"input_tokens"', b'"cache_creation_input_tokens"', b'"cache_read_input_tokens"', b'"output_tokens"')
 SECONDS = 20.0
 """After which a hook gives up, whatever it is at."""
@@ -227,7 +226,7 @@ def _foretold(
     if found is None:
         return looked == 0
     end = found.st_size
-    if found.st_ino != inode or end < looked or end >= limit or end - looked > _MOST_GROWN:
+    if found.st_ino != inode or end < looked or end >= limit:
         return False
     return end == looked or not _passes(_part(path, looked, end), low, mark)
 

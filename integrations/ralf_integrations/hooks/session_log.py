@@ -40,9 +40,6 @@ from ralf_integrations.hooks import error_log
 MOST = 256 << 20
 """Bytes that a log has at most."""
 
-LONGEST = 1 << 20
-"""Characters of a text that are kept: of a longer one its ends."""
-
 _MOST_KNOWN = 1_000  # secrets that are looked for again
 _SESSION = regex(r"[A-Za-z0-9_-]{1,64}")
 _TEXTS = ("text", "output", "error")
@@ -199,7 +196,7 @@ class SessionLog:
         kind = _KINDS.get(made.get("type", ""), "user" if record.get("role") == "user" else "assistant")
         for name in _TEXTS:
             if isinstance(record.get(name), str):
-                made[name] = _ends(self._event(Event(kind, words(record[name]), START, START)).text)
+                made[name] = self._event(Event(kind, words(record[name]), START, START)).text
         if isinstance(record.get("input"), dict):
             made["input"] = self._given(record["input"], made.get("tool", ""))
         if isinstance(record.get("answers"), list):
@@ -209,7 +206,7 @@ class SessionLog:
     def _given(self, value: Mapping[str, Any], tool: str) -> Any:
         given = arguments(value)
         event = Event("call", leaves(given), START, START, tool=tool, input=given)
-        return _ends(dict(self._event(event).input))
+        return dict(self._event(event).input)
 
     def _event(self, event: Event) -> Event:
         self._known |= self._redactor.recognized(event.text, self._markers)
@@ -239,16 +236,6 @@ def _places(secrets: Iterable[str], text: str) -> Iterable[tuple[int, int]]:
     """Where secrets stand in a text, in order, none over another."""
     found = (Span(place.start(), place.end(), "") for one in secrets for place in re.finditer(re.escape(one), text))
     return [(span.start, span.end) for span in merged(found)]
-
-
-def _ends(tree: Any) -> Any:
-    """A tree with the ends alone of every string that is too long."""
-    if isinstance(tree, str):
-        half = LONGEST // 2
-        return tree if len(tree) <= LONGEST else f"{tree[:half]}\n…\n{tree[-half:]}"
-    if isinstance(tree, dict):
-        return {_ends(key): _ends(item) for key, item in tree.items()}
-    return [_ends(item) for item in tree] if isinstance(tree, list) else tree
 
 
 def _figures(tree: Any) -> Any:
