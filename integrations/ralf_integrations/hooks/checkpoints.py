@@ -181,14 +181,13 @@ def _make_due(project: Project, route: str, session: str, transcript: Path) -> b
     client, window = CLIENTS.get(source.format, CLAUDE_CODE), session_registry.load(project, session).window
     while True:
         stand = ingest_offset(project, route, session, source)
-        look = usage.look(source, stand, settings, client, known=window, scale=None)
+        look = usage.look(source, stand, settings, client, known=window, counts=True)
         if not look.due or not checkpoint_session(project, route, session, transcript, look.due):
             break
         made = True
     with session_registry.alone(project, session, _STATE_PATIENCE):
         now = Session(Payload(client.name, "", "tools-used", session, transcript), project)
-        now.note(scale=look.scale or now.known.scale)
-        now.foretell(usage.foretold(look, settings, told=now.known.told))
+        now.foretell(usage.foretold(look, settings, usage.next_count(look), told=now.known.told))
         session_registry.save(project, now.known)
     return made
 
@@ -304,12 +303,14 @@ def look_at(session: Session, *, asks: bool = False) -> str:
         session.foretell(usage.Foretold(size, usage.limit(size)))
         start(session, "due")
         return ""
-    scale = usage.factor(known.scale)
-    look = usage.look(source, stand, session.settings, payload.sender, known=known.window, scale=scale)
+    look = usage.look(source, stand, session.settings, payload.sender, known=known.window, counts=False)
     session.note(window=look.window)
     line = _asked(session, look) if asks else ""
-    session.foretell(usage.foretold(look, session.settings, told=session.known.told))
-    if look.due:
+    limit = max(usage.limit_of(known.hint, session.project, source.path, size), usage.next_count(look))
+    is_due = bool(look.due) or look.size >= limit
+    limit = usage.limit(size) if is_due else limit
+    session.foretell(usage.foretold(look, session.settings, limit, told=session.known.told))
+    if is_due:
         start(session, "due")
     return line
 

@@ -133,7 +133,7 @@ def _with_own_log(payload: Payload, project: Project) -> Payload:
 def _answer(payload: Payload, project: Project, say: Callable[[str], object]) -> None:
     session = Session(payload, project)
     if session.settings.hooks == "off":
-        session.foretell(usage.Foretold(off=True))
+        session.foretell(usage.Foretold(), is_off=True)
         session_registry.save(project, session.known)
         return
     if payload.event == "session-start":

@@ -111,10 +111,11 @@ class Session:
         """Change what the next hook will know of the session; fields of `KnownSession`."""
         self.__dict__["known"] = replace(self.known, **changes)
 
-    def foretell(self, told: usage.Foretold | None) -> None:
+    def foretell(self, told: usage.Foretold | None, *, is_off: bool = False) -> None:
         """Leave the hint that no look is needed for so long; None: the next hook looks."""
-        payload = self.payload
-        hint = usage.hint(self.project, payload.session, payload.transcript, told) if told is not None else ""
+        payload, hint = self.payload, ""
+        if told is not None:
+            hint = usage.hint(self.project, payload.session, payload.transcript, told, is_off=is_off)
         self.note(hint=hint)
 
     def hand(self, said: Answer) -> None:

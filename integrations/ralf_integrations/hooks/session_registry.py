@@ -65,7 +65,6 @@ class KnownSession:
     memory: str = ""  # whose memory it reads and writes
     # its window
     hint: str = ""  # up to where no hook needs to look: see `usage.hint`; "" where the next one does
-    scale: float = 0.0  # tokens for each estimated one in its texts
     window: int = 0  # its size in tokens
     told: int = 0  # percent at which its agent was asked to hand over, by whomever; 0 where it was emptied since
     told_at: int = 0  # bytes of the log then

@@ -1,7 +1,8 @@
-"""A session's usage since its last checkpoint, how full its window is, and when its agent is asked to hand over; and
-the hint up to which transcript size the fast path may skip a session.
+"""A session's usage since its last checkpoint, how full its window is, when its agent is asked to hand over and its
+tokens are counted; and the hint up to which transcript size the fast path may skip a session.
 
-Usage is read off the transcript anew at each look, never accumulated. What it does not hold yet, the next look finds.
+Usage is read off the transcript anew at each look, never accumulated. What it does not hold yet, the next look finds. A
+hook's look counts no tokens: that takes time. Where there may be enough of them, a process of its own counts.
 
 A hint holds while everything that it was made of stands as it did: the configuration, the chosen route, the inbox, the
 transcript's identity. It is a cache: losing it costs a look.
@@ -9,7 +10,6 @@ transcript's identity. It is a cache: losing it costs a look.
 
 from __future__ import annotations
 
-import math
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -22,17 +22,9 @@ from ralf.route import offsets
 from ralf.route.offsets import IngestOffset
 from ralf.text import cleaning, tokens
 from ralf.text.frozen import NamedTuple
-from ralf.text.patterns import regex
 from ralf.transcripts.events import Position
 from ralf.transcripts.reader import Transcript, counted
 from ralf_integrations.client import Client
-
-UNKNOWN = 1.3
-"""Tokens for each estimated one where nobody has counted any of the session's: rarely are there more."""
-
-_MARGIN = 1.15  # texts that were not counted may hold more tokens than those that were
-
-_ENOUGH = 1_000  # tokens that tell how good the estimate is for such texts, and how many bytes they take
 
 LARGE_WINDOW = 1_000_000
 """Tokens of a window in which more than the configured ones are in use."""
@@ -46,9 +38,6 @@ IN_LINES = ("claude-code", "codex", "gemini", "opencode")
 MOST_READ = 2 << 20
 """Bytes behind the last checkpoint that a hook reads while the client waits: some tenths of a second."""
 
-_UNBROKEN = regex(r"[A-Za-z0-9+/=_-]{48,}")
-"""What may be no words: Base64 and the like, which has a token for each 1.4 characters."""
-
 FEWEST = 4096
 """Bytes by which a transcript grows at least between two looks."""
 
@@ -60,14 +49,13 @@ class Look(NamedTuple):
     """One look at a session."""
 
     due: str  # why a checkpoint has fallen due, "" while none has
-    left: int  # tokens that may follow before the next one falls due
-    slack: int  # and those that may follow after that, before its threshold is passed
+    tokens: int  # seen since the last checkpoint, where they were counted
+    threshold: int  # at which the next one falls due
+    begin: int  # bytes of the transcript before the last checkpoint
+    size: int  # that were looked at, up to a record that waits for the next one
     filled: int | None  # tokens in the client's window, None where unknown
     window: int  # its size
-    size: int  # bytes of the transcript that were looked at, up to a record that waits for the next one
-    scale: float | None  # tokens for each estimated one, None where they were not counted, or are too few
-    width: float  # two thirds of the bytes that a token has taken in the transcript since the last checkpoint
-    compacts: int  # tokens in the window at which the client compacts it by itself: its size where nobody knows
+    compacts: int  # tokens in it at which the client compacts it by itself: its size where nobody knows
     armed: bool  # the mark at which a checkpoint is due has not been reached yet, or the window was emptied since
 
     @property
@@ -77,19 +65,12 @@ class Look(NamedTuple):
 
 
 def look(
-    source: Transcript,
-    stand: IngestOffset,
-    settings: Config,
-    client: Client,
-    *,
-    known: int = 0,
-    scale: float | None = UNKNOWN,
+    source: Transcript, stand: IngestOffset, settings: Config, client: Client, *, known: int, counts: bool
 ) -> Look:
     """Look at what a transcript holds after the place up to which it was taken.
 
-    known  the size of the client's window that an earlier look has found, 0 for none
-    scale  tokens for each estimated one; what has then fallen due by their number may be due. None: tokens are counted,
-           which takes the time to load the tokenizer
+    known   the size of the client's window that an earlier look has found, 0 for none
+    counts  whether tokens are counted, so that a checkpoint can fall due by their number
 
     TranscriptChanged where the transcript is another than the one that was taken; else as `Transcript.events`.
     """
@@ -105,40 +86,24 @@ def look(
         open_tasks=before.open_tasks,
         finished=before.finished,
     )
-    guessed = 0
     for event in source.events(stand.position):
         if event.window is not None and event.window > watcher.window and not fixed:
             watcher.capacity = LARGE_WINDOW
-        guess = _estimate(counted(event))
-        guessed += guess
-        watcher.see(event, math.ceil(guess * scale) if scale is not None else tokens.count(event.text) if guess else 0)
+        text = counted(event)
+        watcher.see(event, tokens.count(text) if counts else min(1, len(text)))
     filled = watcher.filled or 0
     point = min(watcher.window - client.reserve, client.compacts_at() * watcher.window // _FULL)
     return Look(
         due=watcher.due,
-        left=max(0, watcher.threshold - watcher.tokens),
-        slack=watcher.threshold // 9,
+        tokens=watcher.tokens if counts else 0,
+        threshold=watcher.threshold,
+        begin=stand.position.byte,
+        size=min(size, source.end.byte) if source.format in IN_LINES else size,
         filled=watcher.filled,
         window=watcher.window,
-        size=min(size, source.end.byte) if source.format in IN_LINES else size,
-        scale=round(watcher.tokens / guessed, 3) if scale is None and guessed > _ENOUGH else None,
-        width=(size - stand.position.byte) / watcher.tokens * 2 / 3 if watcher.tokens > _ENOUGH else 0.0,
         compacts=point if filled <= point else watcher.window,
         armed=watcher.armed,
     )
-
-
-def factor(scale: float) -> float:
-    """Tokens for each estimated one of texts that nobody has counted yet.
-
-    scale  for each of those before them, 0.0 where nobody has counted any
-    """
-    return scale * _MARGIN if scale else UNKNOWN
-
-
-def _estimate(text: str) -> int:
-    """The tokens of a text, by an estimate that is rarely too low, also where it has no words."""
-    return tokens.estimate(text) + sum(5 * len(run) // 7 for run in _UNBROKEN.findall(text))
 
 
 def _before(source: Transcript, at: Position, watcher: BudgetWatcher) -> BudgetWatcher:
@@ -157,7 +122,7 @@ def tokens_after(source: Transcript, time: str, most: int) -> int:
     for event in source.events(_line_start(source, max(0, source.size() - most))):
         now = event.timestamp or now
         if now > time:
-            found += _estimate(counted(event))
+            found += tokens.estimate(counted(event))
     return found
 
 
@@ -217,18 +182,15 @@ _SOON = 5_000  # tokens until a look sees whether the checkpoint that was starte
 
 
 class Foretold(NamedTuple):
-    """What foretells that a session needs no look: until its transcript has so many bytes, the threshold is not passed
-    however few bytes a token takes, or two thirds of what is left follow if the session goes on as before.
-    """
+    """What foretells that a session needs no look."""
 
     size: int = 0  # bytes of the transcript at this look
-    limit: int = 0  # and at the next one
+    limit: int = 0  # at which the next one is due, and tokens are counted
     low: int = 0  # tokens in the client's window below which it has been emptied: marks count again
     mark: int = 0  # tokens in it at which the next mark is reached, 0 for none
-    off: bool = False  # hooks do nothing in this project
 
 
-def foretold(look: Look, settings: Config, *, told: int) -> Foretold | None:
+def foretold(look: Look, settings: Config, limit: int, *, told: int) -> Foretold | None:
     """What follows from a look at a session, None where the next hook has to look.
 
     told  percent of the window at which its agent was asked to hand over, 0 where it was not
@@ -236,30 +198,45 @@ def foretold(look: Look, settings: Config, *, told: int) -> Foretold | None:
     if not told and is_full(settings, look):  # seen first where nobody can ask the agent: the next hook does
         return None
     checkpoint, hand_over = -(-settings.pressure * look.window // _FULL), hand_over_mark(settings, look)
-    room = look.left + look.slack
     marks = [(mark, armed) for mark, armed in ((checkpoint, look.armed), (hand_over, not told)) if mark]
-    return Foretold(
-        size=look.size,
-        limit=limit(look.size) if look.due else max(look.size + int(look.width * look.left), limit(look.size, room)),
-        low=max((_rearmed(mark, look) for mark, armed in marks if not armed), default=0),
-        mark=min((mark for mark, armed in marks if armed), default=0),
-    )
+    low = max((_rearmed(mark, look) for mark, armed in marks if not armed), default=0)
+    return Foretold(look.size, limit, low, min((mark for mark, armed in marks if armed), default=0))
 
 
 def limit(size: int, left: int = _SOON) -> int:
-    """Bytes of a transcript before which so many tokens cannot follow."""
+    """Bytes of a transcript before which so many tokens cannot follow, however few bytes a token takes."""
     return size + max(FEWEST, int(BYTES * left))
 
 
-def hint(project: Project, session: str, transcript: Path | None, told: Foretold) -> str:
-    """The words for `instant`."""
+def next_count(look: Look) -> int:
+    """Bytes of a transcript at which the tokens are to be counted next: until then a tenth more than the threshold
+    cannot be passed, or two thirds of what is left follow if the session goes on as before.
+    """
+    left = max(0, look.threshold - look.tokens)
+    width = (look.size - look.begin) / look.tokens if look.tokens else 0
+    begin = look.size if look.tokens else look.begin
+    return max(limit(begin, left + look.threshold // 9), begin + int(left * width * 2 / 3))
+
+
+def limit_of(hint: str, project: Project, transcript: Path, size: int) -> int:
+    """The limit that a hint names, where it is of this transcript and this configuration; else 0."""
+    words = hint.split()
+    if len(words) < 8 or words[1] != VERSION or int(words[6]) > size:
+        return 0
+    stands = [str(_stat(project.config_file).st_mtime_ns), str(_stat(transcript).st_ino)]
+    return int(words[7]) if [words[2], words[5]] == stands else 0
+
+
+def hint(project: Project, session: str, transcript: Path | None, told: Foretold, *, is_off: bool = False) -> str:
+    """The words for `instant`; `is_off`: hooks do nothing in this project."""
     figures = (
         _stat(project.config_file).st_mtime_ns,
         _stat(project.cache / "chosen" / cleaning.slug(session)).st_mtime_ns,
         inbox_size(project, session),
-        *(_stat(transcript).st_ino, *told[:4]),
+        _stat(transcript).st_ino,
+        *told,
     )
-    return " ".join(("off" if told.off else "on", VERSION, *map(str, figures)))
+    return " ".join(("off" if is_off else "on", VERSION, *map(str, figures)))
 
 
 def inbox_size(project: Project, session: str) -> int:
