@@ -11,8 +11,7 @@ import pytest
 
 import hookkit
 from hookkit import Rig
-from ralf_integrations.client import CLIENTS
-from ralf_integrations.hooks import instant, usage
+from ralf_integrations.hooks import instant
 
 _WORDS = "the tide table of harbour reader column station level batch window 404 src/app/main.py None returned".split()
 
@@ -55,8 +54,3 @@ def test_between_two_checkpoints_with_small_outputs_few_looks_are_made(rig: Rig)
     assert rig.checkpoints()[0][0] == "threshold"
     assert looks <= 14
     assert calls > 5 * looks
-
-
-def test_what_the_fast_path_has_a_copy_of_is_the_same_in_both_places() -> None:
-    assert instant.VERSION == usage.VERSION
-    assert {name for client in CLIENTS.values() for name in client.hooks} == instant.DOES

@@ -14,16 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-DOES = frozenset(
-    (
-        *("SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolBatch", "PreCompact", "PostCompact"),
-        *("TaskCompleted", "Stop", "SubagentStop", "SessionEnd", "BeforeAgent", "AfterTool", "AfterAgent"),
-        *("session.created", "chat.message", "tool.execute.after", "experimental.session.compacting"),
-        *("session.compacted", "session.idle", "dispose"),
-    )
-)
-"""The clients' names of the events that a hook does something about."""
-
 LOG = "session.log"
 """What opencode's plugin calls no hook with, but the process that writes the logs of its sessions."""
 
@@ -31,7 +21,7 @@ _AFTER_TOOLS = ("PostToolBatch", "PostToolUse", "AfterTool", "tool.execute.after
 _COMPLETING = ("TodoWrite", "TaskUpdate", "update_plan", "todowrite", "write_todos")
 
 CONTEXT = "/.autonomous/context"
-STATES, VERSION = "/hooks/", "5"  # as in `session_registry`, `usage`
+STATES = "/hooks/"  # as in `session_registry`
 LEASES = b"/leases/"  # in the cache, a file for each claim that lasts: `ralf.tasks` has the same
 _MOST_INPUT = 256 << 20  # bytes; a payload that is longer is none
 _MOST_STATE = 1 << 20
@@ -138,8 +128,6 @@ def read() -> bytes:
 
 def is_idle(client: str, event: str, data: bytes) -> bool:
     """Whether it is certain that nothing is to be done."""
-    if event not in DOES:
-        return True
     try:
         payload = _parsed(data)
     except Exception:  # noqa: BLE001  # `entry` says what is wrong with it
@@ -204,9 +192,9 @@ def _foretold(
     config: int,
 ) -> bool:
     """Whether a session's hint, which `usage.hint` has written, still holds and says that nothing is to be done."""
-    switch, version, *words = known["hint"].split()
+    switch, *words = known["hint"].split()
     was, chosen, inbox, inode, looked, limit, low, mark = map(int, words)
-    if version != VERSION or was != config:
+    if was != config:
         return False
     if switch == "off":
         return True

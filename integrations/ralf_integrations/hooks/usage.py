@@ -175,9 +175,6 @@ def _rearmed(mark: int, look: Look) -> int:
 
 # ---- the hint for the fast path ----
 
-VERSION = "5"
-"""Of hints: `instant`, which imports nothing of ours, has the same."""
-
 _SOON = 5_000  # tokens until a look sees whether the checkpoint that was started has been made
 
 
@@ -221,10 +218,10 @@ def next_count(look: Look) -> int:
 def limit_of(hint: str, project: Project, transcript: Path, size: int) -> int:
     """The limit that a hint names, where it is of this transcript and this configuration; else 0."""
     words = hint.split()
-    if len(words) < 8 or words[1] != VERSION or int(words[6]) > size:
+    if len(words) != 9 or int(words[5]) > size:
         return 0
     stands = [str(_stat(project.config_file).st_mtime_ns), str(_stat(transcript).st_ino)]
-    return int(words[7]) if [words[2], words[5]] == stands else 0
+    return int(words[6]) if [words[1], words[4]] == stands else 0
 
 
 def hint(project: Project, session: str, transcript: Path | None, told: Foretold, *, is_off: bool = False) -> str:
@@ -236,7 +233,7 @@ def hint(project: Project, session: str, transcript: Path | None, told: Foretold
         _stat(transcript).st_ino,
         *told,
     )
-    return " ".join(("off" if is_off else "on", VERSION, *map(str, figures)))
+    return " ".join(("off" if is_off else "on", *map(str, figures)))
 
 
 def inbox_size(project: Project, session: str) -> int:
