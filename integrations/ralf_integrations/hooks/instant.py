@@ -156,7 +156,8 @@ def is_idle(client: str, event: str, data: bytes) -> bool:
         return False
     try:
         known = _parsed(_content(f"{cache}{STATES}{session}.json", _OURS, touch=True))
-        return _foretold(known, event, payload, context, cache, session, config)
+        chosen, inbox = f"{cache}/chosen/{session}", f"{context}/journal/inbox/{session}.jsonl"
+        return _holds(known, event, payload, [config, _stat(chosen)[0], _stat(inbox)[1]])
     except Exception:  # noqa: BLE001  # whatever it is, a look finds out
         return False
 
@@ -182,31 +183,17 @@ def _is_due(cache: str) -> bool:
     return False
 
 
-def _foretold(
-    known: "dict[str, Any]",
-    event: str,
-    payload: "dict[str, Any]",
-    context: str,
-    cache: str,
-    session: str,
-    config: int,
-) -> bool:
+def _holds(known: "dict[str, Any]", event: str, payload: "dict[str, Any]", stands: "list[int]") -> bool:
     """Whether a session's hint, which `usage.hint` has written, still holds and says that nothing is to be done."""
     switch, *words = known["hint"].split()
-    was, chosen, inbox, inode, looked, limit, low, mark = map(int, words)
-    if was != config:
-        return False
+    figures = [*map(int, words)]
     if switch == "off":
-        return True
-    if event not in _AFTER_TOOLS or _completes(payload):
-        return False
-    if _stat(f"{cache}/chosen/{session}")[0] != chosen:
-        return False
-    if _stat(f"{context}/journal/inbox/{session}.jsonl")[1] != inbox:
-        return False
+        return figures[0] == stands[0]
     path = payload.get("transcript_path") or ""
-    if path != known["transcript"]:
+    is_as_it_was = figures[:3] == stands and path == known["transcript"]
+    if event not in _AFTER_TOOLS or not is_as_it_was or _completes(payload):
         return False
+    inode, looked, limit, low, mark = figures[3:]
     try:
         found = posix.stat(path) if path else None
     except FileNotFoundError:
