@@ -218,7 +218,7 @@ def next_count(look: Look) -> int:
 def limit_of(hint: str, project: Project, transcript: Path, size: int) -> int:
     """The limit that a hint names, where it is of this transcript and this configuration; else 0."""
     words = hint.split()
-    if len(words) != 9 or int(words[5]) > size:
+    if len(words) != 9 or not all(map(str.isdecimal, words[1:])) or int(words[5]) > size:
         return 0
     stands = [str(_stat(project.config_file).st_mtime_ns), str(_stat(transcript).st_ino)]
     return int(words[6]) if [words[1], words[4]] == stands else 0
