@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 
@@ -9,10 +10,11 @@ import pytest
 
 import handingkit
 import ralf
+import storekit
 from handingkit import GOAL, ROUTE
 from ralf import routing
 from ralf.project import Project
-from ralf_integrations.hooks import prompt_intent, session_registry
+from ralf_integrations.hooks import checkpoints, prompt_intent, session_registry
 
 made, home = handingkit.made, handingkit.home
 
@@ -127,3 +129,25 @@ def test_a_repository_within_the_worktree_is_another_one(project: Path) -> None:
     killed(project, worktree=str(project / "vendor" / "pier"))
     assert handingkit.start("new", project) == ""
     assert GOAL in handingkit.prompt("newer", project, "continue", cwd=str(project / "vendor" / "pier"))
+
+
+# ---- a fork ----
+
+
+def test_a_fork_is_handed_nothing_and_only_what_is_its_own_is_taken(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BB5_ROUTE", ROUTE)
+    killed(project, transcript=str(handingkit.kept(project, "old")))
+    assert handingkit.start("fork", project, "fork") == ""
+    copied = handingkit.kept(project, "old").read_text().replace('"sessionId": "old"', '"sessionId": "fork"')
+    log = handingkit.kept(project, "fork")
+    handingkit.log(log, "fork", ("user", "And what next?"), ("edit", "/srv/tide/src/branch.py"))
+    since = session_registry.load(Project(project), "fork").forked
+    lines = [json.dumps(json.loads(line) | {"timestamp": since}) for line in log.read_text().splitlines()]
+    queued = json.dumps({"type": "queue-operation", "sessionId": "fork", "content": "continue", "timestamp": since})
+    log.write_text("".join(f"{line}\n" for line in (queued, copied.rstrip(), *lines)))
+    assert checkpoints.checkpoint_session(Project(project), ROUTE, "fork", log, "session-end")
+    facts = storekit.records_of(project, ROUTE)[-1]["payload"]["facts"]
+    assert [fact["request"] for fact in facts["requests"]] == ["And what next?"]
+    assert [fact["path"] for fact in facts["paths"]] == ["src/branch.py"]

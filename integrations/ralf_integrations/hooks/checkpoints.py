@@ -21,6 +21,9 @@ from ralf.route import offsets
 from ralf.route.offsets import IngestOffset
 from ralf.storage import locks
 from ralf.text import cleaning
+from ralf.text.patterns import regex
+from ralf.transcripts import lines
+from ralf.transcripts.events import Position
 from ralf.transcripts.reader import Transcript, open_transcript
 from ralf_integrations.client import CLAUDE_CODE, CLIENTS
 from ralf_integrations.hooks import error_log, session_registry, usage
@@ -29,6 +32,7 @@ from ralf_integrations.hooks.session import Session
 from ralf_integrations.hooks.usage import Look
 
 _PATIENCE = 60.0  # seconds that who comes next waits for the last checkpoint of a session
+_TIME = regex(rb'"timestamp":\s?"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*Z)"')
 _STATE_PATIENCE = 5.0  # seconds for which a hook of the session may hold its state
 
 
@@ -42,7 +46,22 @@ def ingest_offset(project: Project, route: str, session: str, source: Transcript
     routes = dict.fromkeys((route, *filter(cleaning.is_valid, known.routes)))
     found = (offsets.ingest_offset(project, one, source.session) for one in routes)
     still = (stand for stand in found if offsets.is_unchanged(stand, source))
-    return max([*still, IngestOffset(source.session)], key=lambda stand: stand.position.byte)
+    stand = max([*still, IngestOffset(source.session)], key=lambda stand: stand.position.byte)
+    return stand if stand.position.byte or not known.forked else _own_part(source, known.forked.encode())
+
+
+def _own_part(source: Transcript, since: bytes) -> IngestOffset:
+    """Returns the place at which a fork's own part of its log begins: records that are copied keep their times."""
+    end = Position()
+    with lines.open_regular(source.path) as file:
+        for record in lines.read_lines(file):
+            times = _TIME.findall(record.data)
+            if times and max(times) < since:
+                end = Position(record.end, record.number + 1)
+            elif times and end.byte:
+                break
+    found = lines.take_fingerprint(source.path, end.byte) if end.byte else None
+    return IngestOffset(source.session) if found is None else IngestOffset(source.session, end, *found)
 
 
 def checkpoint_session(project: Project, route: str, session: str, transcript: Path, reason: str) -> bool:

@@ -159,6 +159,8 @@ def age(time: str | float) -> str:
 
 def is_held(session: Session, context: RouteContext) -> bool:
     """Whether the session's window holds all that its route has: it has done all of it, and was not compacted since."""
+    if session.known.forked and not session.known.compacted:
+        return context.route == session.route  # it had that one's window
     history = context.checkpoint_history
     logged = session.readable.session if session.readable is not None else ""
     own = {session.payload.session, logged}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from functools import partial
 
 from ralf import config, environment, routing
@@ -31,6 +32,8 @@ def started(session: Session) -> Answer:
     source, mode = session.payload.source, session.settings.inject
     if source not in _STILL_THERE:
         session.note(told=0, briefed=(), recalled=False, hint="")  # its figures are of another window
+    if source == "fork":
+        session.note(forked=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"))
     session.note(ended=False, compacted=session.known.compacted or source in ("clear", "compact"))
     if mode == "off":
         return Answer()

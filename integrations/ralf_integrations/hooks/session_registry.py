@@ -59,6 +59,7 @@ class KnownSession:
     machine: str = ""  # of that process
     seen: float = 0.0  # when a hook called last: for people, and for telling silence; order is never by it
     ended: bool = False  # the client said that the session is over
+    forked: str = ""  # when it began as a fork (ISO 8601): what is older in its log is another session's
     unnamed: bool = False  # a prompt of it was seen, and none yet of which a route's name can be made
     taken: int = 0  # bytes of its log that were taken into its route after it ended, or hold nothing for it
     run: str = ""  # the run of a loop in which it is
