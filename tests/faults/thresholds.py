@@ -202,6 +202,8 @@ def _one(folder: Path, number: int, seed: int, size: Size) -> rig.Found:
         if not instant.is_idle("claude-code", "PostToolBatch", data):
             answers: list[str] = []
             entry.run("claude-code", "PostToolBatch", data, answers.append)
+            while _begun:
+                checkpoints.make(_begun.pop(0))
             while size.detached and environment.started:
                 environment.status_within(environment.started[0], 60)
             is_told = _check_told(found, where, "".join(answers), session.filled, is_told=is_told)
@@ -256,9 +258,13 @@ def _lines(project: Project) -> list[bytes]:
     return journal.read_bytes().splitlines() if journal.exists() else []
 
 
+_begun: list[Sequence[str]] = []
+"""The arguments of processes that a hook has started: their work is done here, once the hook has answered."""
+
+
 def _in_this_process(module: str, file: str, arguments: Sequence[str]) -> int:
     del module, file
-    checkpoints.make(arguments)
+    _begun.append(arguments)
     return 0
 
 

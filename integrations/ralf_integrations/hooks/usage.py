@@ -10,6 +10,7 @@ transcript's identity. It is a cache: losing it costs a look.
 
 from __future__ import annotations
 
+import math
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -45,12 +46,16 @@ BYTES = 1.4
 """Bytes that a token takes in a transcript at least, on average: so few where it is all Base64."""
 
 
+_TELLING = 100  # tokens of a record that tells how dense the session's are
+
+
 class Look(NamedTuple):
     """One look at a session."""
 
     due: str  # why a checkpoint has fallen due, "" while none has
     tokens: int  # seen since the last checkpoint, where they were counted
     threshold: int  # at which the next one falls due
+    width: float  # bytes that a token takes at least in the records since the last checkpoint, 0 where unknown
     begin: int  # bytes of the transcript before the last checkpoint
     size: int  # that were looked at, up to a record that waits for the next one
     filled: int | None  # tokens in the client's window, None where unknown
@@ -86,17 +91,23 @@ def look(
         open_tasks=before.open_tasks,
         finished=before.finished,
     )
+    record, in_record, width = -1, 0, math.inf
     for event in source.events(stand.position):
         if event.window is not None and event.window > watcher.window and not fixed:
             watcher.capacity = LARGE_WINDOW
         text = counted(event)
-        watcher.see(event, tokens.count(text) if counts else min(1, len(text)))
+        found = tokens.count(text) if counts else min(1, len(text))
+        watcher.see(event, found)
+        record, in_record = event.start.byte, found + (in_record if event.start.byte == record else 0)
+        if in_record >= _TELLING:
+            width = min(width, (event.end.byte - record) / in_record)
     filled = watcher.filled or 0
     point = min(watcher.window - client.reserve, client.compacts_at() * watcher.window // _FULL)
     return Look(
         due=watcher.due,
         tokens=watcher.tokens if counts else 0,
         threshold=watcher.threshold,
+        width=width if width < math.inf else 0.0,
         begin=stand.position.byte,
         size=min(size, source.end.byte) if source.format in IN_LINES else size,
         filled=watcher.filled,
@@ -207,12 +218,11 @@ def limit(size: int, left: int = _SOON) -> int:
 
 def next_count(look: Look) -> int:
     """Bytes of a transcript at which the tokens are to be counted next: until then a tenth more than the threshold
-    cannot be passed, or two thirds of what is left follow if the session goes on as before.
+    cannot be passed, or two thirds of what is left follow if no record is denser than those before.
     """
     left = max(0, look.threshold - look.tokens)
-    width = (look.size - look.begin) / look.tokens if look.tokens else 0
     begin = look.size if look.tokens else look.begin
-    return max(limit(begin, left + look.threshold // 9), begin + int(left * width * 2 / 3))
+    return max(limit(begin, left + look.threshold // 9), begin + int(left * look.width * 2 / 3))
 
 
 def limit_of(hint: str, project: Project, transcript: Path, size: int) -> int:
