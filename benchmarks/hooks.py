@@ -119,7 +119,6 @@ def produce(rounds: int) -> list[Row]:
             "not opted in": others.payload("small"),
             "hooks are off": off.payload("off"),
             "nothing due, ralf hook on PATH": small,
-            "nothing due, 120 KB are counted": ours.payload("grown"),
             "a look, nothing due": ours.payload("small", tool="TodoWrite"),
             "session start": ours.payload("starting", "SessionStart"),
         }
@@ -130,15 +129,8 @@ def produce(rounds: int) -> list[Row]:
             "nothing due, ralf hook on PATH": [ralf, "hook", _EVENT, "--client", "claude-code"],
             "session start": CLAUDE_CODE.command("SessionStart", shared=False),
         }
-        ours.write("grown", 4_096)
         for data in stdin.values():
             run(hook, stdin=data)  # leaves the hint
-        dice = random.Random(1)  # noqa: S311  # reproducible, no secret
-        size = ours.transcript("grown").stat().st_size
-        while ours.transcript("grown").stat().st_size < size + 120_000:
-            ours.step("grown", dice)
-        (hint,) = Path(Project(ours.root).cache, "hooks").glob("grown.json")
-        os.link(hint, here / "second")  # so it is not written forward, and each call counts
         targets = {"nothing due": 1.3, "not opted in": 1.3, "a look, nothing due": 6.0}
         rows = commands(cases, rounds=rounds, targets=targets, stdin=stdin)
         by_name = {row.name: row for row in rows}

@@ -12,7 +12,7 @@ import pytest
 import ralf
 from ralf.maintenance import ownership
 from ralf.project import Project
-from ralf_integrations.hooks import entry, previous_sessions, session_registry
+from ralf_integrations.hooks import entry, session_registry
 from ralf_integrations.hooks.messages import Answer, Payload, parse, written
 from ralf_integrations.hooks.session import Session
 from ralf_integrations.hooks.session_registry import KnownSession
@@ -76,7 +76,6 @@ def hook(name: str, session: str, root: Path, **fields: Any) -> Answer:
     """What a hook answers, and what it leaves to the next one, as the entry does it."""
     sent = payload(name, session, root, **fields)
     seen = Session(sent, Project(root))
-    previous_sessions.find_origin(seen)
     answer = entry.handle(seen)
     seen.keep()
     output = written(answer, sent)

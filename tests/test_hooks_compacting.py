@@ -12,8 +12,7 @@ from handingkit import DECISIONS, GOAL, ROUTE
 from ralf.project import Project
 from ralf.text.cleaning import outside
 from ralf_integrations.hooks import entry, receipts, session_registry
-from ralf_integrations.hooks.messages import LIMIT, Answer, length
-from ralf_integrations.hooks.session import Session
+from ralf_integrations.hooks.messages import LIMIT, length
 
 made, home, on_route = handingkit.made, handingkit.home, handingkit.on_route
 pytestmark = pytest.mark.usefixtures("on_route")
@@ -80,8 +79,10 @@ def test_a_summary_that_stands_in_the_log_already_is_read_there(project: Path) -
 
 
 def test_a_compaction_within_a_subagent_is_none_of_the_sessions_window(project: Path) -> None:
-    payload = handingkit.payload("PreCompact", "old", project, trigger="auto", agent_id="a2", agent_type="Explore")
-    assert entry.handle(Session(payload, Project(project))) == Answer()
+    tree = {"session_id": "old", "cwd": str(project), "trigger": "auto", "agent_id": "a2", "agent_type": "Explore"}
+    said: list[str] = []
+    entry.run("claude-code", "PreCompact", json.dumps(tree).encode(), said.append)
+    assert said == []
     summarised(project, "The subagent has looked at two files.")
     known = session_registry.load(Project(project), "old")
     assert (known.compaction, known.compacted, known.waiting) == ("", False, "")

@@ -134,43 +134,20 @@ def test_a_repository_within_the_worktree_is_another_one(project: Path) -> None:
 # ---- a fork ----
 
 
-def forked(root: Path, *turns: tuple[str, object]) -> None:
-    """A session that forks `old`, and what it did: its log is there with its first answer."""
-    handingkit.start("fork", root, "fork")
-    assert handingkit.prompt("fork", root, "continue") == ""
-    copied = handingkit.kept(root, "old").read_text().replace('"sessionId": "old"', '"sessionId": "fork"')
-    own = handingkit.kept(root, "own")
-    handingkit.log(own, "fork", *turns)
-    since = session_registry.load(Project(root), "fork").forked
-    lines = [json.dumps(json.loads(line) | {"timestamp": since}) for line in own.read_text().splitlines()]
-    queued = {"type": "queue-operation", "operation": "enqueue", "content": "continue", "timestamp": since}
-    text = "".join(f"{line}\n" for line in (json.dumps(queued | {"sessionId": "fork"}), copied.rstrip(), *lines))
-    handingkit.kept(root, "fork").write_text(text, encoding="utf-8")
-    own.unlink()
-
-
-@pytest.mark.usefixtures("on_old")
-def test_a_fork_goes_on_with_the_route_of_its_session_and_is_handed_nothing(project: Path) -> None:
-    forked(project, ("user", "And what next?"), ("edit", "/srv/tide/src/branch.py"))
-    assert handingkit.prompt("fork", project, "continue") == ""
-    assert route_of(project, "fork") == ROUTE
-
-
-@pytest.mark.usefixtures("on_old")
-def test_of_a_fork_only_what_is_its_own_is_taken(project: Path) -> None:
-    forked(project, ("user", "And what next?"), ("edit", "/srv/tide/src/branch.py"))
-    handingkit.prompt("fork", project, "continue")
-    assert checkpoints.checkpoint_session(
-        Project(project), ROUTE, "fork", handingkit.kept(project, "fork"), "session-end"
-    )
-    of_old, of_fork = storekit.checkpoints_of(project, ROUTE)
-    assert of_fork[1] >= of_old[2]
+def test_a_fork_is_handed_nothing_and_only_what_is_its_own_is_taken(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BB5_ROUTE", ROUTE)
+    killed(project, transcript=str(handingkit.kept(project, "old")))
+    assert handingkit.start("fork", project, "fork") == ""
+    copied = handingkit.kept(project, "old").read_text().replace('"sessionId": "old"', '"sessionId": "fork"')
+    log = handingkit.kept(project, "fork")
+    handingkit.log(log, "fork", ("user", "And what next?"), ("edit", "/srv/tide/src/branch.py"))
+    since = session_registry.load(Project(project), "fork").forked
+    lines = [json.dumps(json.loads(line) | {"timestamp": since}) for line in log.read_text().splitlines()]
+    queued = json.dumps({"type": "queue-operation", "sessionId": "fork", "content": "continue", "timestamp": since})
+    log.write_text("".join(f"{line}\n" for line in (queued, copied.rstrip(), *lines)))
+    assert checkpoints.checkpoint_session(Project(project), ROUTE, "fork", log, "session-end")
     facts = storekit.records_of(project, ROUTE)[-1]["payload"]["facts"]
     assert [fact["request"] for fact in facts["requests"]] == ["And what next?"]
     assert [fact["path"] for fact in facts["paths"]] == ["src/branch.py"]
-
-
-@pytest.fixture
-def on_old(project: Path) -> None:
-    """`old` has worked on `ROUTE`, as a hook has seen."""
-    killed(project, transcript=str(handingkit.kept(project, "old")))

@@ -21,9 +21,9 @@ from ralf.text.patterns import regex
 
 DEFAULT = "default"
 
-CHOSEN, NAMED, READ, FORKED = "ralf route", "first prompt", "read first", "fork"
-"""The rules by which a session has its route: it was chosen in it, its first prompt named it, its agent read it before
-any work, or the session that it forks has it.
+CHOSEN, NAMED, READ = "ralf route", "first prompt", "read first"
+"""The rules by which a session has its route: it was chosen in it, its first prompt named it, or its agent read it
+before any work.
 """
 
 FIRST_REQUEST = "first request"
@@ -58,7 +58,7 @@ class Choice(NamedTuple):
     @property
     def is_kept(self) -> bool:
         """Whether it is kept for the session alone, whatever its environment says."""
-        return self.rule in (CHOSEN, NAMED, READ, FORKED, FIRST_REQUEST)
+        return self.rule in (CHOSEN, NAMED, READ, FIRST_REQUEST)
 
 
 class RouteRule(Protocol):

@@ -1,7 +1,7 @@
 """Whether the next session of a real client goes on with the right work: the bytes that its model is sent say it.
 
     PYTHONPATH=tests:tests/clients python -m continuing                      all scenarios, every client
-    PYTHONPATH=tests:tests/clients python -m continuing --only "a fork"
+    PYTHONPATH=tests:tests/clients python -m continuing --only "after a clear"
 
 RALF_TEST_CLIENTS names the folder of the clients.
 
@@ -145,11 +145,6 @@ def a_worktree(stage: Stage) -> None:
     subprocess.run([*git, "worktree", "add", "-q", "--detach", str(stage.world.project / "beside")], check=True)
 
 
-def forks(stage: Stage) -> str:
-    (log,) = stage.world.transcripts()
-    return stage.asks("And what comes next?", options=f"--resume {log.stem} --fork-session")
-
-
 GREETING, WORKS_NOT = asks("hi", work=False), {"work": False}
 SCENARIOS: dict[str, tuple[Steps, Asked]] = {
     "killed": ((tides, asks("continue")), Asked()),
@@ -184,12 +179,11 @@ SCENARIOS: dict[str, tuple[Steps, Asked]] = {
         Asked(unsent=(OTHER_CHOICE, OTHER_ROUTE)),
     ),
     "after a clear": ((lambda stage: stage.asks_after_clear(REQUEST, CHOICE, "continue"),), Asked()),
-    "a fork": ((tides, forks), Asked((), ("Context available", "# Context of"), ROUTE)),
 }
 """By name, what happens, and how the last session of it has to go on."""
 
 CLIENTS = ("claude-code", "codex", "gemini", "opencode")
-NOT_HERE = {(client, name) for client in CLIENTS[1:] for name in ("a fork", "after a clear")}  # only their terminals do
+NOT_HERE = {(client, "after a clear") for client in CLIENTS[1:]}  # only their terminals do
 
 
 def wrong(world: World, client: str, name: str) -> list[str]:

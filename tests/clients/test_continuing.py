@@ -14,7 +14,6 @@ pytestmark = [pytest.mark.release(seconds=12), pytest.mark.skipif(bool(why_not()
     [
         ("claude-code", "greetings around it"),
         ("claude-code", "its name, in German"),
-        ("claude-code", "a fork"),
         ("codex", "killed in a folder below"),
         ("codex", "in a language that nobody here reads"),
         *(

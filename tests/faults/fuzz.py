@@ -55,6 +55,7 @@ from ralf.talk.names import Quotes, Shown, texts_of
 from ralf.text import cleaning, tokens
 from ralf.transcripts.reader import open_transcript
 from ralf_cli.main import run as run_command
+from ralf_integrations.client import CLIENTS
 from ralf_integrations.hooks import checkpoints, entry, instant
 
 MOST_CPU = 1.0  # seconds of a case
@@ -261,7 +262,7 @@ def hook(world: World, rng: random.Random, data: bytes) -> None:
     """A hook that is told whatever there is answers JSON that the client's contract has, or nothing."""
     data = data.replace(b"ROOT", os.fsencode(world.root))
     client = rng.choice(("claude-code", "codex", "gemini", ""))
-    event = rng.choice((*sorted(instant.DOES), "PreToolUse", "x" * 99))
+    event = rng.choice((*sorted({name for one in CLIENTS.values() for name in one.hooks}), "PreToolUse", "x" * 99))
     (world.store / "config.yaml").write_text("threshold: 2000\n")
     told: list[str] = []
     start = _in_this_process if rng.random() < 0.01 else lambda *_: 0

@@ -21,15 +21,18 @@ from ralf.route import offsets
 from ralf.route.offsets import IngestOffset
 from ralf.storage import locks
 from ralf.text import cleaning
+from ralf.text.patterns import regex
 from ralf.transcripts import lines
 from ralf.transcripts.events import Position
 from ralf.transcripts.reader import Transcript, open_transcript
+from ralf_integrations.client import CLAUDE_CODE, CLIENTS
 from ralf_integrations.hooks import error_log, session_registry, usage
 from ralf_integrations.hooks.messages import Answer, Payload, takes_context
 from ralf_integrations.hooks.session import Session
 from ralf_integrations.hooks.usage import Look
 
 _PATIENCE = 60.0  # seconds that who comes next waits for the last checkpoint of a session
+_TIME = regex(rb'"timestamp":\s?"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*Z)"')
 _STATE_PATIENCE = 5.0  # seconds for which a hook of the session may hold its state
 
 
@@ -43,14 +46,22 @@ def ingest_offset(project: Project, route: str, session: str, source: Transcript
     routes = dict.fromkeys((route, *filter(cleaning.is_valid, known.routes)))
     found = (offsets.ingest_offset(project, one, source.session) for one in routes)
     still = (stand for stand in found if offsets.is_unchanged(stand, source))
-    return max([*still, _own_part(known, source)], key=lambda stand: stand.position.byte)
+    stand = max([*still, IngestOffset(source.session)], key=lambda stand: stand.position.byte)
+    return stand if stand.position.byte or not known.forked else _own_part(source, known.forked.encode())
 
 
-def _own_part(known: session_registry.KnownSession, source: Transcript) -> IngestOffset:
-    """Returns the place at which a fork's own part of its log begins; what lies before is the other session's."""
-    byte, line = known.begins
-    found = lines.take_fingerprint(source.path, byte) if byte else None
-    return IngestOffset(source.session) if found is None else IngestOffset(source.session, Position(byte, line), *found)
+def _own_part(source: Transcript, since: bytes) -> IngestOffset:
+    """Returns the place at which a fork's own part of its log begins: records that are copied keep their times."""
+    end = Position()
+    with lines.open_regular(source.path) as file:
+        for record in lines.read_lines(file):
+            times = _TIME.findall(record.data)
+            if times and max(times) < since:
+                end = Position(record.end, record.number + 1)
+            elif times and end.byte:
+                break
+    found = lines.take_fingerprint(source.path, end.byte) if end.byte else None
+    return IngestOffset(source.session) if found is None else IngestOffset(source.session, end, *found)
 
 
 def checkpoint_session(project: Project, route: str, session: str, transcript: Path, reason: str) -> bool:
@@ -75,6 +86,9 @@ _OF_RUNS = ("run-begun", "run-ended")
 _ENDS = ("session-end", "run-ended")
 _LEARN = "learn"  # from the checkpoints, instead of making one
 
+BYTES_PER_SECOND = 400_000
+"""Bytes of a transcript that a checkpoint processes at least, on a slow machine with nothing loaded yet."""
+
 
 def start(session: Session, why: Why, *, route: str = "", seconds: float = 0.0) -> bool:
     """Start a process that makes a checkpoint of the new part of a session's transcript, and wait for so many seconds,
@@ -87,39 +101,37 @@ def start(session: Session, why: Why, *, route: str = "", seconds: float = 0.0) 
     """
     from ralf_integrations.hooks import prompt_intent  # most looks start nothing
 
-    source, payload = session.transcript, session.payload
+    source = session.transcript
     if source is None or not (route or prompt_intent.name_by_work(session)):
         return False
-    return take(session.project, route or session.route, payload.session, payload.client, source, why, seconds=seconds)
+    return take(session.project, route or session.route, session.payload.session, source, why, seconds=seconds)
 
 
 def take(
-    project: Project,
-    route: str,
-    session: str,
-    client: str,
-    source: Transcript,
-    why: Why,
-    *,
-    seconds: float,
-    patience: float = 0.0,
+    project: Project, route: str, session: str, source: Transcript, why: Why, *, seconds: float, patience: float = 0.0
 ) -> bool:
     """`start`, for a session of which no hook is called.
 
     seconds   of work that is waited for; `patience`: that this may take, where the machine has more to do
     """
     new = source.size() - ingest_offset(project, route, session, source).position.byte
-    if new <= 0 or (why == "due" and _is_taken(project, session)):
-        return new <= 0
-    child = spawn(project, route, session, client, why, [source.path])
+    if new <= 0:
+        return True
+    if why == "due":
+        try:
+            with locks.locked(session_registry.checkpoint_lock(project, session), session, 0):
+                pass
+        except Busy:
+            return False
+    child = spawn(project, route, session, why, [source.path])
     return new <= seconds * BYTES_PER_SECOND and environment.status_within(child, patience or seconds) == 0
 
 
-def spawn(project: Project, route: str, session: str, client: str, why: Why, transcripts: Iterable[Path]) -> int:
+def spawn(project: Project, route: str, session: str, why: str, transcripts: Iterable[Path]) -> int:
     """Start a process that makes checkpoints of transcripts, one after the other, and return its id. Its exit status is
     0 for success; an error goes to the error log. OSError, NotImplementedError: none was started.
     """
-    arguments = [str(project.root), route, session, client, why, *map(str, transcripts)]
+    arguments = [str(project.root), route, session, why, *map(str, transcripts)]
     return environment.start_detached(__name__, __file__, arguments)
 
 
@@ -131,29 +143,27 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def make(arguments: Sequence[str]) -> bool:
-    """Make the checkpoints that `ROOT ROUTE SESSION CLIENT WHY TRANSCRIPT…` ask for, and have another process
-    learn from them; or do what that one does. Whether all went well.
+    """Make the checkpoints that `ROOT ROUTE SESSION WHY TRANSCRIPT…` ask for, and have another process learn from them;
+    or do what that one does. Whether all went well.
     """
-    root, route, session, client, why, *named = arguments
+    root, route, session, why, *named = arguments
     os.chdir("/")
     project, transcripts = projects.find(root), [Path(one) for one in named]
     try:
         if why == _LEARN:
             _learn(project, route, session, transcripts)
-        else:
-            made = [work(project, route, session, client, transcript, why) for transcript in transcripts]
-            if config.of(project).memory == "on" and (any(made) or why in _ENDS):
-                ended = named if why in _ENDS else []
-                with suppress(OSError, NotImplementedError):  # nobody waits for it; the next one learns from this, too
-                    arguments = [root, route, session, client, _LEARN, *ended]
-                    environment.start_detached(__name__, __file__, arguments)
+            return True
+        made = [work(project, route, session, transcript, why) for transcript in transcripts]
+        if config.of(project).memory == "on" and (any(made) or why in _ENDS):
+            with suppress(OSError, NotImplementedError):  # nobody waits for it; the next one learns from this, too
+                spawn(project, route, session, _LEARN, transcripts if why in _ENDS else ())
     except (Exception, Exhausted) as error:  # noqa: BLE001  # nobody looks on: the next hook says it
         error_log.add(project, f"{'memory' if why == _LEARN else 'checkpoint'} of {route}", error)
         return False
     return True
 
 
-def work(project: Project, route: str, session: str, client: str, transcript: Path, why: str) -> bool:
+def work(project: Project, route: str, session: str, transcript: Path, why: str) -> bool:
     """Make a checkpoint of the new part of a transcript if one is due, or for another reason. Returns whether it did.
 
     One process at a time works on a session; the second one looks again at what the first one left.
@@ -162,7 +172,7 @@ def work(project: Project, route: str, session: str, client: str, transcript: Pa
     try:
         with locks.locked(place, f"{route}: its checkpoint", patience):
             if why == "due":
-                return _make_due(project, route, session, client, transcript)
+                return _make_due(project, route, session, transcript)
             if why in _OF_RUNS:
                 return _take_run(project, route, transcript, why)
             return checkpoint_session(project, route, session, transcript, why)
@@ -184,41 +194,30 @@ def _take_run(project: Project, route: str, folder: Path, why: str) -> bool:
     return False
 
 
-def _make_due(project: Project, route: str, session: str, client: str, transcript: Path) -> bool:
+def _make_due(project: Project, route: str, session: str, transcript: Path) -> bool:
     """Make the checkpoints that are due by an exact count, and leave the hint for the next look."""
-    payload, made = Payload(client, "", "tools-used", session, transcript), False
-    source, settings, known = open_transcript(transcript), config.of(project), session_registry.load(project, session)
+    source, settings, made = open_transcript(transcript), config.of(project), False
+    client, window = CLIENTS.get(source.format, CLAUDE_CODE), session_registry.load(project, session).window
     while True:
         stand = ingest_offset(project, route, session, source)
-        look = usage.look(source, stand, settings, payload.sender, known=known.window, scale=None)
-        if not look.due:
-            break
-        if not checkpoint_session(project, route, session, transcript, look.due):
+        look = usage.look(source, stand, settings, client, known=window, counts=True)
+        if not look.due or not checkpoint_session(project, route, session, transcript, look.due):
             break
         made = True
     with session_registry.alone(project, session, _STATE_PATIENCE):
-        now = Session(payload, project)
-        now.note(scale=look.scale or now.known.scale)
-        now.foretell(usage.foretold(look, settings, told=now.known.told))
+        now = Session(Payload(client.name, "", "tools-used", session, transcript), project)
+        now.foretell(usage.foretold(look, settings, usage.next_count(look), told=now.known.told))
         session_registry.save(project, now.known)
     return made
 
 
-def _is_taken(project: Project, session: str) -> bool:
-    try:
-        with locks.locked(session_registry.checkpoint_lock(project, session), session, 0):
-            return False
-    except Busy:
-        return True
-
-
 def _learn(project: Project, route: str, session: str, ended: Sequence[Path]) -> None:
-    """Take in what a route's checkpoints hold; of a session that is over also what came of what it was handed.
+    """Take in what a route's checkpoints hold; of a session that is over also what came of what it was handed, as far
+    as its client's log confirms that it has arrived.
 
     session  as the client's hooks tell it
     ended    its transcripts where it is over
 
-    What came of what the session was handed is judged by what its client's log confirms to have arrived.
     Errors: `ralf.memory.writing.record`.
     """
     from ralf.memory import harvest, writing
@@ -228,33 +227,16 @@ def _learn(project: Project, route: str, session: str, ended: Sequence[Path]) ->
     known = session_registry.load(project, session)
     name = known.memory or DEFAULT_AGENT
     harvest.take_in(project, route, agent=name)
-    offered = writing.load(project, name).offers if ended else ()
-    if offered:  # the client shows nothing at the end itself
+    if ended and (offered := writing.load(project, name).offers):  # the client shows nothing at the end itself
         what = f"ralf memory show; to take one in: ralf memory accept {offered[0].id}"
-        line = f"{len(offered)} offered to the memory: {what}"
-        error_log.leave(project, config.typed(line, project.command))
-    if not ended or not any(one.labels for one in known.handed):
-        return
-    there = [one.handed for one in receipts.arrivals(known) if one.arrived and one.handed.labels]
+        error_log.leave(project, config.typed(f"{len(offered)} offered to the memory: {what}", project.command))
+    there = [one.handed for one in receipts.arrivals(known) if one.arrived and one.handed.labels] if ended else []
     labels = list(dict.fromkeys(label for one in there for label in one.labels))
     for transcript in ended if labels else ():
-        after = _lines_before(transcript, min(one.at for one in there))
-        logged = open_transcript(transcript).session
-        harvest.judge(project, route, agent=name, session=logged, labels=labels, after=after)
-
-
-def _lines_before(transcript: Path, byte: int) -> int:
-    """How many lines of a transcript end before a byte."""
-    count = 0
-    with suppress(OSError), transcript.open("rb") as file:
-        while byte > 0 and (part := file.read(min(byte, 1 << 20))):
-            count += part.count(b"\n")
-            byte -= len(part)
-    return count
-
-
-BYTES_PER_SECOND = 400_000
-"""Bytes of a transcript that a checkpoint processes at least, on a slow machine with nothing loaded yet."""
+        with suppress(OSError), transcript.open("rb") as file:
+            after = file.read(min(one.at for one in there)).count(b"\n")
+            logged = open_transcript(transcript).session
+            harvest.judge(project, route, agent=name, session=logged, labels=labels, after=after)
 
 
 # ---- how much work the process may do: no text keeps one busy for ever ----
@@ -286,11 +268,14 @@ def limit_work(seconds: int = CPU_SECONDS) -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + _GRACE))
 
 
-# ---- a session that goes on with another route ----
+# ---- what the events of a session's work do ----
 
 
 LEFT_ROUTE_SECONDS = 2.0
 """Seconds that a hook waits for the last checkpoint of the route that was left."""
+
+HEADLESS_SECONDS = 2.0
+"""Seconds that a headless run which stops may wait for its checkpoint."""
 
 
 def leave_route(session: Session) -> None:
@@ -308,19 +293,45 @@ def leave_route(session: Session) -> None:
     start(session, "route-change", route=left, seconds=LEFT_ROUTE_SECONDS * (session.payload.event != "session-end"))
 
 
-# ---- what the events of a session's work do ----
-
-
 def tools_used(session: Session) -> Answer:
-    """Start the checkpoint that is due and return: the agent does not wait. The hint says when the next look is."""
-    look = look_at(session)
-    if look is None:
-        if session.transcript is None:
-            session.foretell(usage.Foretold())
-        return Answer()
-    said = Answer(context=_asked(session, look) if takes_context(session.payload) else "", what="pressure")
-    _apply(session, look)
-    return said
+    """Start the checkpoint that is due and return: the agent does not wait."""
+    return Answer(context=look_at(session, asks=takes_context(session.payload)), what="pressure")
+
+
+def stopped(session: Session) -> Answer:
+    """The agent has stopped: for good in a headless run, which ends with it; else until the person goes on."""
+    if session.payload.sender.is_headless(session.payload.transcript):
+        start(session, "session-end", seconds=HEADLESS_SECONDS)
+    else:
+        look_at(session)
+    return Answer()
+
+
+def look_at(session: Session, *, asks: bool = False) -> str:
+    """Look at the session, start the checkpoint that is due, which leaves a better hint, and leave the hint for the
+    next look. Returns the line that asks the agent to hand over, "" for none; `asks`: whether it can be asked.
+
+    Where very much of the log is new, another process looks instead.
+    """
+    source, payload, known = session.transcript, session.payload, session.known
+    if source is None:
+        session.foretell(usage.Foretold())
+        return ""
+    stand, size = ingest_offset(session.project, session.route, payload.session, source), source.size()
+    if source.format in usage.IN_LINES and size - stand.position.byte > usage.MOST_READ:
+        session.foretell(usage.Foretold(size, usage.limit(size)))
+        start(session, "due")
+        return ""
+    look = usage.look(source, stand, session.settings, payload.sender, known=known.window, counts=False)
+    session.note(window=look.window)
+    line = _asked(session, look) if asks else ""
+    limit = max(usage.limit_of(known.hint, session.project, source.path, size), usage.next_count(look))
+    is_due = bool(look.due) or look.size >= limit
+    limit = usage.limit(size) if is_due else limit
+    session.foretell(usage.foretold(look, session.settings, limit, told=session.known.told))
+    if is_due:
+        start(session, "due")
+    return line
 
 
 def _asked(session: Session, look: Look) -> str:
@@ -340,53 +351,4 @@ def _asked(session: Session, look: Look) -> str:
         return ""
     from ralf_integrations.hooks import handover  # few looks have something to say
 
-    if handover.is_handed_over(session):
-        return ""
-    return handover.asked(session, look, is_done=is_done)
-
-
-def look_at(session: Session) -> Look | None:
-    """Look at the session; None while there is no transcript, and where so much of it is new that another process looks
-    instead: it is started here.
-    """
-    source, payload, known = session.transcript, session.payload, session.known
-    if source is None:
-        return None
-    stand, size = ingest_offset(session.project, session.route, payload.session, source), source.size()
-    if source.format in usage.IN_LINES and size - stand.position.byte > usage.MOST_READ:
-        session.foretell(usage.Foretold(size, usage.SOON))
-        start(session, "due")
-        return None
-    look = usage.look(
-        source,
-        stand,
-        session.settings,
-        payload.sender,
-        known=known.window,
-        scale=usage.factor(known.scale),
-    )
-    session.note(window=look.window)
-    return look
-
-
-def _apply(session: Session, look: Look) -> None:
-    """Leave the hint for the next look, and start the checkpoint that is due; it leaves a better hint."""
-    session.foretell(usage.foretold(look, session.settings, told=session.known.told))
-    if look.due:
-        start(session, "due")
-
-
-# ---- the end of a task, a turn, a session ----
-
-
-HEADLESS_SECONDS = 2.0
-"""Seconds that a headless run which stops may wait for its checkpoint."""
-
-
-def stopped(session: Session) -> Answer:
-    """The agent has stopped: for good in a headless run, which ends with it; else until the person goes on."""
-    if session.payload.sender.is_headless(session.payload.transcript):
-        start(session, "session-end", seconds=HEADLESS_SECONDS)
-    elif (look := look_at(session)) is not None:
-        _apply(session, look)
-    return Answer()
+    return "" if handover.is_handed_over(session) else handover.asked(session, look, is_done=is_done)

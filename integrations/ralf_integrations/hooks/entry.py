@@ -19,7 +19,7 @@ from ralf.project import Project
 from ralf.storage import registry
 from ralf.text.frozen import replace
 from ralf.transcripts.reader import is_own_log
-from ralf_integrations.client import CLAUDE_CODE, CLIENTS
+from ralf_integrations.client import CLAUDE_CODE, CLIENTS, Event
 from ralf_integrations.hooks import checkpoints, error_log, session_registry, usage
 from ralf_integrations.hooks.messages import LIMIT, Answer, Payload, parse, takes_context, takes_notice, written
 from ralf_integrations.hooks.session import Session
@@ -58,15 +58,11 @@ def run(client: str, event: str, data: bytes, say: Callable[[str], object]) -> N
         if payload is None and event in sender.hooks:
             raise ValueError("the client sent no payload that can be read")  # noqa: TRY301  # noted as any other
         if payload is None or payload.event == "other" or payload.agent or not project.folder.exists():
-            return
+            return  # of a subagent, or of the compaction itself: the main window is not theirs
         if not project.owner.has_opted_in:
-            if not project.config_file.exists():
-                return
-            if told := introduce(project, payload):
-                once(told)
+            introduce(project, payload, once)
             return
-        payload = _with_own_log(payload, project)
-        _answer(payload, project, once)
+        _answer(_with_own_log(payload, project), project, once)
         for problem in extensions.problems:
             error_log.add(project, event, problem)
     except OtherOwner:  # hooks do nothing in a store of another user's
@@ -74,13 +70,12 @@ def run(client: str, event: str, data: bytes, say: Callable[[str], object]) -> N
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # noqa: BLE001  # a hook never breaks the client; the time limit is no `Exception`
-        if project is None or not project.folder.exists() or not _is_admitted(project):
+        if project is None or not _is_admitted(project):
             return
         error_log.add(project, event, error)
-        if payload is None or said:  # two answers, or one that was cut, are none
-            return
-        with suppress(OSError, ValueError):
-            _say(Answer(), payload, project, say)
+        if payload is not None and not said:  # two answers, or one that was cut, are none
+            with suppress(OSError, ValueError):
+                _say(Answer(), payload, project, say)
     finally:
         if project is not None and payload is not None and lease():
             _show_life(project)
@@ -93,7 +88,7 @@ def _show_life(project: Project) -> None:
     from ralf.tasks import keeping  # only for agents that hold a task
 
     try:
-        if project.folder.exists() and _is_admitted(project):
+        if _is_admitted(project):
             keeping.touch(root=project.root)
     except (KeyboardInterrupt, SystemExit):
         raise
@@ -104,8 +99,24 @@ def _show_life(project: Project) -> None:
 def _is_admitted(project: Project) -> bool:
     """Whether hooks act in the project; not where its registration cannot be read."""
     with suppress(RalfError, OSError):
-        return project.owner.has_opted_in
+        return project.folder.exists() and project.owner.has_opted_in
     return False
+
+
+_NOT_OPTED_IN = (
+    "ralf: hooks do nothing here: .autonomous/context came with the repository or was moved, and you have not opted"
+    " this project in; to do that: ralf init; to look at what is there: ralf trust"
+)
+
+
+def introduce(project: Project, payload: Payload, say: Callable[[str], object]) -> None:
+    """Tell the person, once, why hooks do nothing in a project with a store that this user has said nothing of."""
+    if not project.config_file.exists() or registry.find(project.folder.parents[1]) is not None:
+        return
+    if takes_notice(payload):
+        with suppress(RalfError, OSError):  # no folder to remember it in: then it is not said again and again either
+            project.owner.update(key="")
+            say(json.dumps({"systemMessage": _NOT_OPTED_IN}))
 
 
 def _with_own_log(payload: Payload, project: Project) -> Payload:
@@ -122,7 +133,7 @@ def _with_own_log(payload: Payload, project: Project) -> Payload:
 def _answer(payload: Payload, project: Project, say: Callable[[str], object]) -> None:
     session = Session(payload, project)
     if session.settings.hooks == "off":
-        session.foretell(usage.Foretold(off=True))
+        session.foretell(usage.Foretold(), is_off=True)
         session_registry.save(project, session.known)
         return
     if payload.event == "session-start":
@@ -130,10 +141,6 @@ def _answer(payload: Payload, project: Project, say: Callable[[str], object]) ->
     patience = _LAST_PATIENCE if payload.event == "session-end" else _PATIENCE
     with session_registry.alone(project, payload.session, patience):
         before = session.known
-        if before.forked:
-            from ralf_integrations.hooks import previous_sessions  # few sessions are any
-
-            previous_sessions.find_origin(session)
         checkpoints.leave_route(session)
         said, notices = _with_notices(handle(session), session)
         process, born = session_registry.client_process(payload.sender)
@@ -166,14 +173,9 @@ def _say(said: Answer, payload: Payload, project: Project, say: Callable[[str], 
 
 
 def handle(session: Session) -> Answer:
-    """Do what an event asks for, and say what is to be said. Errors come as they are: `run` fails open.
-
-    Events of a subagent, or of the compaction itself, do nothing: the main window is not theirs.
-    """
+    """Do what an event asks for, and say what is to be said. Errors come as they are: `run` fails open."""
     payload = session.payload
-    if payload.agent:
-        return Answer()
-    said = _answered(session)
+    said = _answered(session, payload.event)
     if not said.context and takes_context(payload):
         if waiting := session.known.waiting:  # alone, for a receipt is for a whole text
             session.note(waiting="")
@@ -186,8 +188,7 @@ def handle(session: Session) -> Answer:
     return said
 
 
-def _answered(session: Session) -> Answer:
-    event = session.payload.event
+def _answered(session: Session, event: Event) -> Answer:
     if event == "tools-used":
         return checkpoints.tools_used(session)
     if event == "stopped":
@@ -204,26 +205,6 @@ def _answered(session: Session) -> Answer:
         session.note(ended=event == "session-end")
         checkpoints.start(session, event)
     return Answer()
-
-
-# ---- whether hooks act in the project ----
-
-_NOT_OPTED_IN = (
-    "ralf: hooks do nothing here: .autonomous/context came with the repository or was moved, and you have not opted"
-    " this project in; to do that: ralf init; to look at what is there: ralf trust"
-)
-
-
-def introduce(project: Project, payload: Payload) -> str:
-    """Why hooks do nothing in a project that this user has said nothing of, as it is written to standard output: the
-    person is told once; "" for nothing.
-    """
-    if registry.find(project.folder.parents[1]) is not None or not takes_notice(payload):
-        return ""
-    with suppress(RalfError, OSError):  # no folder to remember it in: then it is not said again and again either
-        project.owner.update(key="")
-        return json.dumps({"systemMessage": _NOT_OPTED_IN})
-    return ""
 
 
 # ---- notices that wait ----
@@ -244,11 +225,11 @@ def _with_notices(said: Answer, session: Session) -> tuple[Answer, list[Notice]]
         return said, []
     from ralf_integrations import inbox  # few sessions are told anything
 
+    waiting: list[Notice] = []
     try:
         waiting = [notice for name in names for notice in inbox.waiting(project, name)]
     except (RalfError, OSError) as error:  # what the hook itself has to say is said all the same
         error_log.add(project, session.payload.name, error)
-        return said, []
     if waiting:
         session.note(hint="")
     if not waiting or said.context or not takes_context(session.payload):

@@ -74,23 +74,19 @@ def take_unsaid(project: Project) -> str:
 
 
 def _what(project: Project, error: BaseException) -> str:
-    if isinstance(error, RalfError):
-        what = f"{error}" + (f"; {error.hint}" if error.hint else "")
-    else:
-        what = f"{type(error).__name__} at {_place(error)}: {error}"
-    try:
-        what = redactor_for(project).text(clean(what))
-    except Exception:  # noqa: BLE001  # the configuration may be what is wrong
-        what = str(error) if isinstance(error, RalfError) else f"{type(error).__name__} at {_place(error)}"
-    return one_line(clean(what))[:_LONGEST]
-
-
-def _place(error: BaseException) -> str:
-    """The module and line that raised it."""
+    """An error in words, without secrets; one that is not ours with the module and line that raised it."""
     import traceback  # no hook that does its work needs it
 
     frames = traceback.extract_tb(error.__traceback__)
-    return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "?"
+    place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "?"
+    short = str(error) if isinstance(error, RalfError) else f"{type(error).__name__} at {place}"
+    hint = f"; {error.hint}" if isinstance(error, RalfError) and error.hint else ""
+    what = f"{short}{hint}" if isinstance(error, RalfError) else f"{short}: {error}"
+    try:
+        what = redactor_for(project).text(clean(what))
+    except Exception:  # noqa: BLE001  # the configuration may be what is wrong
+        what = short
+    return one_line(clean(what))[:_LONGEST]
 
 
 def _content(path: Path) -> str:

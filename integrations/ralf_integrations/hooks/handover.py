@@ -158,14 +158,12 @@ def age(time: str | float) -> str:
 
 
 def is_held(session: Session, context: RouteContext) -> bool:
-    """Whether the session's window holds all that its route has: it, or the session of which it is a fork, has done all
-    of it, and it was not compacted since.
-    """
-    if session.known.forked:
-        return context.route == session.route
+    """Whether the session's window holds all that its route has: it has done all of it, and was not compacted since."""
+    if session.known.forked and not session.known.compacted:
+        return context.route == session.route  # it had that one's window
     history = context.checkpoint_history
     logged = session.readable.session if session.readable is not None else ""
-    own = {session.payload.session, logged, session.known.origin} - {""}
+    own = {session.payload.session, logged}
     return bool(history) and all(entry.session in own for entry in history) and not session.known.compacted
 
 

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from functools import partial
 
 from ralf import config, environment, routing
 from ralf.errors import RalfError
-from ralf.model import RouteContext
 from ralf.text import tokens
 from ralf.text.cleaning import besides, outside, trimmed
 from ralf.text.frozen import replace
 from ralf.text.tokens import CHARACTERS_PER_TOKEN
-from ralf_integrations.hooks import (
-    error_log,
-    handover,
-    previous_sessions,
-    prompt_intent,
-)
+from ralf_integrations.hooks import error_log, handover, previous_sessions, prompt_intent
 from ralf_integrations.hooks.messages import LIMIT, Answer, length, takes_context
 from ralf_integrations.hooks.prompt_intent import Wish
 from ralf_integrations.hooks.session import Session
-from ralf_integrations.hooks.session_registry import KnownSession
 
 _STILL_THERE = ("resume", "fork")
 """Sources after which the window holds what it held before."""
@@ -38,11 +32,9 @@ def started(session: Session) -> Answer:
     source, mode = session.payload.source, session.settings.inject
     if source not in _STILL_THERE:
         session.note(told=0, briefed=(), recalled=False, hint="")  # its figures are of another window
-    session.note(ended=False)
-    if source in ("clear", "compact"):
-        session.note(compacted=True)
     if source == "fork":
-        previous_sessions.note_fork(session)
+        session.note(forked=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"))
+    session.note(ended=False, compacted=session.known.compacted or source in ("clear", "compact"))
     if mode == "off":
         return Answer()
     if source == "compact" and mode == "auto":
@@ -51,39 +43,34 @@ def started(session: Session) -> Answer:
         survived = compacting.survived(session)
         # The session may go on by itself, without a prompt.
         return _with_memory(session, survived) if session.has_route else survived
-    left = (
-        previous_sessions.catch_up(session.project, session.route, session.payload.session) if session.has_route else []
-    )
     previous_sessions.catch_up_runs(session)
-    answer = _handed(session, left)
+    answer = _handed(session)
     if source not in ("clear", "compact"):
         previous_sessions.note_run(session)  # afterwards: what is handed over tells of the runs before
     return answer
 
 
-def _handed(session: Session, left: list[KnownSession]) -> Answer:
+def _handed(session: Session) -> Answer:
     """What goes with the route, or with the work that was left here."""
-    source, mode = session.payload.source, session.settings.inject
-    context = handover.context_of(session.project, session.route) if session.has_route else None
+    project, route, mode = session.project, session.route, session.settings.inject
+    is_new = session.payload.source not in _STILL_THERE
+    left = previous_sessions.catch_up(project, route, session.payload.session) if session.has_route else ""
+    context = handover.context_of(project, route) if session.has_route else None
     if context is None:
-        here = source not in _STILL_THERE and not session.is_route_chosen
-        return _unfinished(session) if here else Answer()
+        here = is_new and not session.is_route_chosen
+        return Answer(context=previous_sessions.unfinished_line(session), what="line") if here else Answer()
     if handover.is_held(session, context):
         return Answer()
-    said = [
-        *map(
-            previous_sessions.last_session_text,
-            previous_sessions.ended_sessions(session.project, session.route, session.payload.session)[:1],
-        ),
-        previous_sessions.untaken_text(left),
-    ]
+    ended = previous_sessions.ended_sessions(project, route, session.payload.session)[:1]
+    said = [*map(previous_sessions.last_session_text, ended), left]
     named = session.is_route_chosen and not session.choice.is_kept
-    if source not in _STILL_THERE and (mode == "brief" or (mode == "auto" and named)):
-        if session.project.run:  # its prompt may hold the brief
-            session.note(owed=handover.brief(session, context, said=said))
-            return Answer()
-        return _briefed(session, context.route, handover.brief(session, context, said=said))
-    return Answer(context=handover.line(session, session.route, said=said), what="line")
+    if not is_new or not (mode == "brief" or (mode == "auto" and named)):
+        return Answer(context=handover.line(session, route, said=said), what="line")
+    text = handover.brief(session, context, said=said)
+    if project.run:  # its prompt may hold the brief
+        session.note(owed=text)
+        return Answer()
+    return _briefed(session, context.route, text)
 
 
 # ---- prompts ----
@@ -106,12 +93,12 @@ def _prompted(session: Session) -> Answer:
     """
     if session.known.owed:
         return _of_run(session)
-    prompt = besides(outside(session.payload.prompt))
-    names = routing.names_meant(session.project)
-    wish = prompt_intent.read(prompt, names, partial(prompt_intent.ids_of, session.project))
-    if (session.settings.inject == "off" and wish.kind != "load") or (session.known.forked and wish.kind == "continue"):
+    project, prompt = session.project, besides(outside(session.payload.prompt))
+    wish = prompt_intent.read(prompt, routing.names_meant(project), partial(prompt_intent.ids_of, project))
+    is_load = wish.kind == "load"
+    if session.settings.inject == "off" and not is_load:
         wish = Wish()
-    if wish.kind == "load" and not wish.route and wish.other:
+    if is_load and not wish.route and wish.other:
         return _unknown(session, wish)
     prompt_intent.name_by_work(session)
     said: list[str] = []
@@ -120,20 +107,18 @@ def _prompted(session: Session) -> Answer:
         found = previous_sessions.unfinished(session)
         one = previous_sessions.interrupted(session, found)
         if one is not None:
-            route = one.session.route
-            said = previous_sessions.about([one, *(other for other in found if other is not one)])
-    if session.is_open and not prompt_intent.give_route(session, prompt, route) and wish.kind != "load":
+            route, said = one.session.route, one.about(found)
+    if session.is_open and not prompt_intent.give_route(session, prompt, route) and not is_load:
         return Answer()
     route = route or (session.route if is_own else "")
     if not route:
         return Answer()
-    left = previous_sessions.catch_up(session.project, route, session.payload.session)
-    said.append(previous_sessions.untaken_text(left))
-    context = handover.context_of(session.project, route)
+    said.append(previous_sessions.catch_up(project, route, session.payload.session))
+    context = handover.context_of(project, route)
     if context is None:
-        return _unknown(session, wish) if wish.kind == "load" else Answer()
+        return _unknown(session, wish) if is_load else Answer()
     if route in session.known.briefed or handover.is_held(session, context):
-        return Answer(notice=f"ralf: this window holds the context of {route} already" if wish.kind == "load" else "")
+        return Answer(notice=f"ralf: this window holds the context of {route} already" if is_load else "")
     said.append(
         f"{route} is the route of this session now."
         if route == session.route
@@ -144,9 +129,7 @@ def _prompted(session: Session) -> Answer:
 
 def _goes_on(session: Session) -> bool:
     """Whether a session has something of its own to go on with: the work of its route, or what it has begun."""
-    if not session.is_open:
-        return True
-    if session.has_route and handover.context_of(session.project, session.route) is not None:
+    if not session.is_open or (session.has_route and handover.context_of(session.project, session.route) is not None):
         return True
     return session.readable is not None and prompt_intent.has_worked(session.readable)
 
@@ -178,12 +161,6 @@ def _unknown(session: Session, wish: Wish) -> Answer:
     return Answer(context=handover.words(text), what="line")
 
 
-def _unfinished(session: Session) -> Answer:
-    """The line about what is unfinished here, for a session that has no route."""
-    found = previous_sessions.unfinished(session)
-    return Answer(context=previous_sessions.unfinished_line(session, found), what="line")
-
-
 # ---- what agents of the project have learned: with the first prompt, which says what the task is ----
 
 _FEWEST = 100  # tokens without which nothing is handed over
@@ -193,34 +170,27 @@ _STARTS = ("auto", "brief")  # of `inject`: what a session is handed that asks f
 
 def _with_memory(session: Session, said: Answer) -> Answer:
     """The answer to a prompt, and with it what the memory has of the task, once in a window."""
-    settings, known = session.settings, session.known
+    settings, known, project = session.settings, session.known, session.project
     wanted = settings.memory == "on" and settings.inject in _STARTS and not known.recalled
     if not wanted or not takes_context(session.payload) or (known.waiting and not said.context):
         return said
     room = LIMIT - length(said.context) - 1
-    context = handover.context_of(session.project, session.route) if session.has_route else None
+    context = handover.context_of(project, session.route) if session.has_route else None
     left = max(handover.left(session, context), handover.LEAST) - tokens.estimate(said.context)
-    most = min(room // CHARACTERS_PER_TOKEN, session.settings.brief_tokens, left)
+    most = min(room // CHARACTERS_PER_TOKEN, settings.brief_tokens, left)
     if most < _FEWEST:
         return said  # the next prompt may have room
     session.note(recalled=True)
     from ralf.memory import selection  # once in a window
 
-    name, most = environment.memory_name(), min(selection.UNASKED, most)
+    task = (besides(outside(session.payload.prompt)), selection.task_of(context) if context is not None else "")
+    most = min(selection.UNASKED, most)
     try:
-        chosen = selection.for_task(session.project, name, _task_of(session, context), tokens=most)
+        chosen = selection.for_task(project, environment.memory_name(), "\n".join(filter(None, task)), tokens=most)
     except (RalfError, OSError) as error:  # what else there is to say is said all the same
-        error_log.add(session.project, session.payload.name, error)
+        error_log.add(project, session.payload.name, error)
         return said
     if not chosen.items or length(chosen.text) > room:
         return said
     text = "\n".join(filter(None, (said.context, chosen.text)))
     return replace(said, context=text, what=said.what or "memory", labels=tuple(item.id for item in chosen.items))
-
-
-def _task_of(session: Session, context: RouteContext | None) -> str:
-    """What the prompt asks for, and what the session's route is about."""
-    from ralf.memory.selection import task_of
-
-    asked = besides(outside(session.payload.prompt))
-    return "\n".join(filter(None, (asked, task_of(context) if context is not None else "")))

@@ -14,37 +14,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-DOES = frozenset(
-    (
-        *("SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolBatch", "PreCompact", "PostCompact"),
-        *("TaskCompleted", "Stop", "SubagentStop", "SessionEnd", "BeforeAgent", "AfterTool", "AfterAgent"),
-        *("session.created", "chat.message", "tool.execute.after", "experimental.session.compacting"),
-        *("session.compacted", "session.idle", "dispose"),
-    )
-)
-"""The clients' names of the events that a hook does something about."""
-
 LOG = "session.log"
 """What opencode's plugin calls no hook with, but the process that writes the logs of its sessions."""
 
 _AFTER_TOOLS = ("PostToolBatch", "PostToolUse", "AfterTool", "tool.execute.after")
 _COMPLETING = ("TodoWrite", "TaskUpdate", "update_plan", "todowrite", "write_todos")
-_ONLY_A_LOOK = (
-    *(b'"compact_boundary"', b'"isCompactSummary"', b'"compacted"', b"This session is being continued from a previous"),
-    *(b"<promise>", b"task done", *(b'"%s"' % name.encode() for name in _COMPLETING)),
-)
-"""What stands in a transcript where the client may have compacted its window, or the agent may have completed all."""
 
 CONTEXT = "/.autonomous/context"
-STATES, VERSION, WIDTH = "/hooks/", b"4", 240  # as in `session_registry`, `usage`
+STATES = "/hooks/"  # as in `session_registry`
 LEASES = b"/leases/"  # in the cache, a file for each claim that lasts: `ralf.tasks` has the same
 _MOST_INPUT = 256 << 20  # bytes; a payload that is longer is none
 _MOST_STATE = 1 << 20
-_MOST_GROWN = 1 << 20  # bytes: a look is no slower for more
-FEWEST = 4096
-"""Bytes by which a transcript grows at least between two looks."""
-BYTES = 1.4
-"""Bytes that a token takes in a transcript at least, on average: so few where it is all Base64."""
 _FIGURES = (b'"input_tokens"', b'"cache_creation_input_tokens"', b'"cache_read_input_tokens"', b'"output_tokens"')
 SECONDS = 20.0
 """After which a hook gives up, whatever it is at."""
@@ -148,8 +128,6 @@ def read() -> bytes:
 
 def is_idle(client: str, event: str, data: bytes) -> bool:
     """Whether it is certain that nothing is to be done."""
-    if event not in DOES:
-        return True
     try:
         payload = _parsed(data)
     except Exception:  # noqa: BLE001  # `entry` says what is wrong with it
@@ -176,10 +154,10 @@ def is_idle(client: str, event: str, data: bytes) -> bool:
     session = payload.get("session_id")
     if not isinstance(session, str) or not _is_plain(session):
         return False
-    state = f"{cache}{STATES}{session}.json"
     try:
-        known = _parsed(_content(state, _OURS, touch=True))
-        return _foretold(known, state, event, payload, context, cache, session, config)
+        known = _parsed(_content(f"{cache}{STATES}{session}.json", _OURS, touch=True))
+        chosen, inbox = f"{cache}/chosen/{session}", f"{context}/journal/inbox/{session}.jsonl"
+        return _holds(known, event, payload, [config, _stat(chosen)[0], _stat(inbox)[1]])
     except Exception:  # noqa: BLE001  # whatever it is, a look finds out
         return False
 
@@ -205,68 +183,39 @@ def _is_due(cache: str) -> bool:
     return False
 
 
-def _foretold(
-    known: "dict[str, Any]",
-    state: str,
-    event: str,
-    payload: "dict[str, Any]",
-    context: str,
-    cache: str,
-    session: str,
-    config: int,
-) -> bool:
-    """Whether a session's hint still holds, and says that nothing is to be done."""
-    switch, version, *words = known["hint"].encode().split()
-    was, chosen, inbox, inode, looked = map(int, words[:5])
-    if version != VERSION or was != config:
-        return False
-    if switch == b"off":
-        return True
-    if event not in _AFTER_TOOLS or _completes(payload):
-        return False
-    if _stat(f"{cache}/chosen/{session}")[0] != chosen:
-        return False
-    if _stat(f"{context}/journal/inbox/{session}.jsonl")[1] != inbox:
-        return False
+def _holds(known: "dict[str, Any]", event: str, payload: "dict[str, Any]", stands: "list[int]") -> bool:
+    """Whether a session's hint, which `usage.hint` has written, still holds and says that nothing is to be done."""
+    switch, *words = known["hint"].split()
+    figures = [*map(int, words)]
+    if switch == "off":
+        return figures[0] == stands[0]
     path = payload.get("transcript_path") or ""
-    if path != known["transcript"]:
+    is_as_it_was = figures[:3] == stands and path == known["transcript"]
+    if event not in _AFTER_TOOLS or not is_as_it_was or _completes(payload):
         return False
+    inode, looked, limit, low, mark = figures[3:]
     try:
         found = posix.stat(path) if path else None
     except FileNotFoundError:
         found = None
     if found is None:
         return looked == 0
-    if found.st_ino != inode or found.st_size < looked:
+    end = found.st_size
+    if found.st_ino != inode or end < looked or end >= limit:
         return False
-    return found.st_size == looked or _goes_on(words, path, found.st_size, state)
+    return end == looked or not _passes(_part(path, looked, end), low, mark)
 
 
-def _goes_on(words: "list[bytes]", path: str, end: int, state: str) -> bool:
-    """Whether nothing is due though the transcript has grown. Where its text may have all the tokens that are left,
-    they are estimated, and the hint is written forward. `usage.hint` says what stands in it.
-    """
-    looked, low, mark, factor, left, counts, filled, window = map(int, words[4:])
-    if end - looked > _MOST_GROWN:
-        return False
-    data = _part(path, max(0, looked - 1), end)
-    figures = _places(data, _FIGURES[0])  # in a text its quotes are escaped
-    fills = [_figure(data, one) for one in figures if b"total_token_usage" not in data[max(0, one - 24) : one]]
-    if any(figure and (figure < low or 0 < mark <= figure) for figure in fills) or b"<state_snapshot>" in data:
-        return False
-    if end < looked + max(FEWEST, int(BYTES * min(left, mark - filled if filled else left))):
-        return True
-    sizes = {_number(data, one) for one in _places(data, b'"model_context_window"')}
-    is_whole = looked > 0 and data[:1] == b"\n" == data[-1:]
-    if not counts or not is_whole or any(word in data for word in _ONLY_A_LOOK) or sizes - {window}:
-        return False
-    left -= -(-_growth().grown(data[1:], _parsed) * factor // 1000)
-    if left <= 0:
-        return False
-    filled = fills[-1] if filled and fills else filled
-    words[4], words[8], words[10] = b"%d" % end, b"%d" % left, b"%d" % filled
-    _rewrite(state, b"on %s %s" % (VERSION, b" ".join(words)))
-    return True
+def _passes(data: bytes, low: int, mark: int) -> bool:
+    """Whether what is new in a transcript shows that the client's window passes a mark, or was emptied."""
+    place = data.find(_FIGURES[0])  # in a text its quotes are escaped
+    while place >= 0:
+        figure = _figure(data, place)
+        is_total = b"total_token_usage" in data[max(0, place - 24) : place]
+        if figure and not is_total and (figure < low or 0 < mark <= figure):
+            return True
+        place = data.find(_FIGURES[0], place + 1)
+    return b"<state_snapshot>" in data
 
 
 def _part(path: str, begin: int, end: int) -> bytes:
@@ -277,58 +226,16 @@ def _part(path: str, begin: int, end: int) -> bytes:
         posix.close(descriptor)
 
 
-def _places(data: bytes, word: bytes) -> "list[int]":
-    found, place = [], data.find(word)
-    while place >= 0:
-        found.append(place)
-        place = data.find(word, place + 1)
-    return found
-
-
-def _growth() -> "Any":
-    """The module beside this one, which is found as this one was."""
-    if __package__:
-        from ralf_integrations.hooks import growth
-    else:
-        sys.path.insert(0, __file__.rpartition("/")[0])
-        try:
-            import growth  # type: ignore[no-redef, import-not-found]
-        finally:
-            sys.path.pop(0)
-    return growth
-
-
-def _rewrite(path: str, hint: bytes) -> None:
-    """Change the hint at the head of a state in its place; one that has a second name is left as it is."""
-    head = b'{"hint": "'
-    try:
-        descriptor = posix.open(path, posix.O_RDWR | posix.O_NONBLOCK | posix.O_CLOEXEC | posix.O_NOFOLLOW)
-    except OSError:
-        return
-    try:
-        found = posix.fstat(descriptor)
-        is_state = posix.pread(descriptor, len(head), 0) == head and len(hint) <= WIDTH
-        if found.st_mode & 0o170000 == 0o100000 and found.st_nlink == 1 and is_state:
-            posix.pwrite(descriptor, hint.ljust(WIDTH), len(head))
-    except OSError:
-        pass  # the next call counts again, or looks
-    finally:
-        posix.close(descriptor)
-
-
 def _figure(data: bytes, place: int) -> int:
     """The tokens in the window, by the client's figures that begin at a place."""
-    near = data[place : place + 400]
-    return sum(_number(near, found) for key in _FIGURES if (found := near.find(key)) >= 0)
-
-
-def _number(data: bytes, place: int) -> int:
-    """The number of the member whose name stands at a place, 0 for none."""
-    digits = data[place : place + 80].partition(b":")[2].lstrip()
-    end = 0
-    while digits[end : end + 1].isdigit():
-        end += 1
-    return int(digits[:end] or b"0")
+    near, found = data[place : place + 400], 0
+    for key in _FIGURES:
+        _, there, rest = near.partition(key)
+        digits, end = rest[:80].partition(b":")[2].lstrip(), 0
+        while there and digits[end : end + 1].isdigit():
+            end += 1
+        found += int(digits[:end] or b"0")
+    return found
 
 
 def _completes(payload: "dict[str, Any]") -> bool:

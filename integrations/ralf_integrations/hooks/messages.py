@@ -22,32 +22,19 @@ _LONGEST = 1_000_000  # characters of one text
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """One call of a hook.
+    """One call of a hook."""
 
-    client      who calls, by name (`sender` is its record)
-    name        its name of the event, which an answer has to repeat
-    event       what has happened
-    session     the session's id, as the client wrote it: text, never a path
-    transcript  where the client writes its session log; None where it did not say. It need not be there yet
-    cwd         the session's working directory, None where it did not say
-    source      session-start: startup, resume, clear, compact or fork
-    prompt      prompt: what was typed
-    trigger     compactions: manual or auto
-    summary     after-compaction: what the client's window now begins with
-    agent       of whom this is, where it is not the session itself: a subagent, or the compaction
-    """
-
-    client: str
-    name: str
-    event: Event
-    session: str
-    transcript: Path | None = None
-    cwd: Path | None = None
-    source: str = ""
-    prompt: str = ""
-    trigger: str = ""
-    summary: str = ""
-    agent: str = ""
+    client: str  # who calls, by name (`sender` is its record)
+    name: str  # its name of the event, which an answer has to repeat
+    event: Event  # what has happened
+    session: str  # the session's id, as the client wrote it: text, never a path
+    transcript: Path | None = None  # where the client writes its session log, if it said so. It need not be there yet
+    cwd: Path | None = None  # the session's working directory
+    source: str = ""  # session-start: startup, resume, clear, compact or fork
+    prompt: str = ""  # prompt: what was typed
+    trigger: str = ""  # compactions: manual or auto
+    summary: str = ""  # after-compaction: what the client's window now begins with
+    agent: str = ""  # of whom this is, where it is not the session itself: a subagent, or the compaction
 
     @property
     def sender(self) -> Client:
@@ -118,20 +105,13 @@ _LONGEST_NOTICE = 600  # characters
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a hook has to say; all of it "" for nothing.
+    """What a hook has to say; all of it "" for nothing."""
 
-    context   for the model, at most LIMIT characters (`fitted`)
-    what      that is, and `labels`, the items of a memory in it: as in `session_registry.Handed`
-    notice    one line for the person; what it quotes is cleaned and cut when it is written
-    steering  what the client's own summary of its window is to keep; taken before a compaction, by a client that
-              `takes_steering`
-    """
-
-    context: str = ""
-    notice: str = ""
-    steering: str = ""
-    what: str = ""
-    labels: tuple[str, ...] = ()
+    context: str = ""  # for the model, at most LIMIT characters (`fitted`)
+    notice: str = ""  # one line for the person; what it quotes is cleaned and cut when it is written
+    steering: str = ""  # before a compaction: what the client's own summary is to keep, where it `takes_steering`
+    what: str = ""  # the context is: as in `session_registry.Handed`
+    labels: tuple[str, ...] = ()  # of the items of a memory in it
 
 
 def takes_context(payload: Payload) -> bool:

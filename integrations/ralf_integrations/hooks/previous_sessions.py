@@ -1,6 +1,5 @@
-"""The sessions and runs before this one: which are over, what of them is in no checkpoint yet, which of them a person
-means who wants to go on, and which of them a fork began with. A live session's work is never touched, and never
-handed to another.
+"""The sessions and runs before this one: which are over, what of them is in no checkpoint yet, and which of them a
+person means who wants to go on. A live session's work is never touched, and never handed to another.
 """
 
 from __future__ import annotations
@@ -9,9 +8,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
-from functools import cache, partial
-from itertools import islice
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +22,7 @@ from ralf.storage import git_files
 from ralf.text import cleaning
 from ralf.text.cleaning import one_line, trimmed
 from ralf.text.frozen import NamedTuple, replace
-from ralf.text.patterns import regex
-from ralf.transcripts.lines import open_regular, read_lines
-from ralf.transcripts.reader import Transcript, open_transcript
+from ralf.transcripts.reader import open_transcript
 from ralf_integrations.hooks import checkpoints, prompt_intent, session_registry
 from ralf_integrations.hooks.checkpoints import Why
 from ralf_integrations.hooks.handover import age, context_of, line
@@ -37,7 +32,10 @@ from ralf_integrations.hooks.session_registry import KnownSession
 SECONDS = 2.0
 """Of work on what dead sessions have left, for which one that starts waits."""
 
-_PATIENCE = 8.0  # seconds that it waits for that at the most, where the machine has more to do
+RUN_SECONDS = 8.0
+"""That a session which starts waits for what earlier runs have left; what takes longer goes on behind it."""
+
+_PATIENCE = 8.0  # seconds that it waits for `SECONDS` of work at the most, where the machine has more to do
 _LEAST = 0.5  # seconds without which none is begun
 _MOST_TOLD = 4  # routes that are offered in words
 _A_DAY = 86_400
@@ -49,33 +47,31 @@ def ended_sessions(project: Project, route: str, but: str) -> list[KnownSession]
     return [found for found in _over(project, but) if found.route == route and not found.unnamed]
 
 
-def catch_up(project: Project, route: str, but: str, *, deadline: float = 0.0) -> list[KnownSession]:
-    """Take into a route what its dead sessions have left, in a time that a person can wait; those for which it was too
-    much, or whose transcript cannot be read. The session `but` is left alone.
+def catch_up(project: Project, route: str, but: str, *, deadline: float = 0.0) -> str:
+    """Take into a route what its dead sessions have left, in a time that a person can wait. The session `but` is left
+    alone. Returns what is to be said of those for which it was too much, "" for nothing.
 
     deadline  by the monotonic clock; 0.0: in `SECONDS`
     """
     deadline = deadline or time.monotonic() + SECONDS
-    left = []
+    left = 0
     for found in ended_sessions(project, route, but):
-        try:
+        with suppress(RalfError, OSError):  # what is wrong with its log is no business of a session that begins
             size = Path(found.transcript).stat().st_size if found.transcript else 0
             if size in (0, found.taken, offsets.ingest_offset(project, route, found.session).position.byte):
                 continue  # one that has become shorter was replaced
             source, seconds = open_transcript(Path(found.transcript)), deadline - time.monotonic()
             is_its_own = source.session == found.session and source.format != "text"
-            how = {"seconds": seconds, "patience": _PATIENCE}
-            if (
-                not is_its_own
-                or seconds < _LEAST
-                or not checkpoints.take(project, found.route, found.session, "", source, "session-end", **how)
-            ):
-                left.append(found)
-                continue
-        except (RalfError, OSError):  # what is wrong with it is no business of a session that begins
-            continue
-        session_registry.save(project, replace(found, taken=size))
-    return left
+            if is_its_own and seconds >= _LEAST:
+                how = {"seconds": seconds, "patience": _PATIENCE}
+                if checkpoints.take(project, route, found.session, source, "session-end", **how):
+                    session_registry.save(project, replace(found, taken=size))
+                    continue
+            left += 1
+    if not left:
+        return ""
+    what = "A session of it" if left == 1 else f"{left} sessions of it"
+    return f"{what} left work that is in no checkpoint yet: `ralf checkpoint {route}` takes it in."
 
 
 def _over(project: Project, but: str) -> list[KnownSession]:
@@ -85,16 +81,23 @@ def _over(project: Project, but: str) -> list[KnownSession]:
     return sorted(over, key=lambda one: -one.seen)
 
 
+def last_session_text(found: KnownSession) -> str:
+    """A session that is over, in words."""
+    return f"Its last session {_ended(found)}."
+
+
+def _ended(found: KnownSession) -> str:
+    return f"{'ended' if found.ended else 'was interrupted'} {age(found.seen)}"
+
+
 # ---- what is unfinished here ----
 
 
 class Unfinished(NamedTuple):
-    """Work of this worktree that is over and not closed: its newest session, and its context, None where that could not
-    be taken in yet.
-    """
+    """Work of this worktree that is over and not closed."""
 
-    session: KnownSession
-    context: RouteContext | None
+    session: KnownSession  # its newest one
+    context: RouteContext | None  # None where it could not be taken in yet
 
     @property
     def last_words(self) -> str:
@@ -102,10 +105,15 @@ class Unfinished(NamedTuple):
         said = (self.context.active_work.last_request or self.context.goal) if self.context is not None else ""
         return f"“{trimmed(one_line(said), _LONGEST_WORDS)}”" if said else ""
 
-    @property
-    def named(self) -> str:
-        """Its route, and what is known of it, in words."""
-        return f"{self.session.route} ({', '.join(filter(None, (_ended(self.session), self.last_words)))})"
+    def about(self, found: Sequence[Unfinished]) -> list[str]:
+        """What is to be said of it where it is gone on with, or told of, and of the others that were found."""
+        others = ", ".join(
+            f"{one.session.route} ({', '.join(filter(None, (_ended(one.session), one.last_words)))})"
+            for one in found
+            if one is not self
+        )
+        more = f"Other unfinished work: {others}; `ralf show ROUTE --brief`." if others else ""
+        return [last_session_text(self.session), more]
 
 
 def unfinished(session: Session) -> list[Unfinished]:
@@ -136,145 +144,43 @@ def interrupted(session: Session, found: Sequence[Unfinished]) -> Unfinished | N
     return late[0] if len(late) == 1 and late[0].context is not None else None
 
 
-def unfinished_line(session: Session, found: Sequence[Unfinished]) -> str:
+def unfinished_line(session: Session) -> str:
     """The line about what is unfinished in this worktree, with its last words, and how to load it; "" for nothing."""
+    found = unfinished(session)
     first = next((one for one in found if one.context is not None), None)
     if first is None:
         return ""
     words = [f"Its last request: {first.last_words}."] if first.last_words else []
-    words += about([first, *(one for one in found if one is not first)])
     which = "it" if len(found) == 1 else "one of them"
-    words.append(f"To go on with {which}, read it before you do anything else: then it is this session's route.")
-    return line(session, first.session.route, said=words)
-
-
-def about(found: Sequence[Unfinished]) -> list[str]:
-    """What is to be said of unfinished work, of which the first is gone on with or told of."""
-    others = ", ".join(one.named for one in found[1:])
-    more = f"Other unfinished work: {others}; `ralf show ROUTE --brief`." if others else ""
-    return [last_session_text(found[0].session), more]
-
-
-def last_session_text(found: KnownSession) -> str:
-    """A session that is over, in words."""
-    return f"Its last session {_ended(found)}."
-
-
-def _ended(found: KnownSession) -> str:
-    return f"{'ended' if found.ended else 'was interrupted'} {age(found.seen)}"
-
-
-def untaken_text(left: list[KnownSession]) -> str:
-    """What could not be taken of dead sessions, in words; "" for nothing."""
-    if not left:
-        return ""
-    what = "A session of it" if len(left) == 1 else f"{len(left)} sessions of it"
-    return f"{what} left work that is in no checkpoint yet: `ralf checkpoint {left[0].route}` takes it in."
+    how = f"To go on with {which}, read it before you do anything else: then it is this session's route."
+    return line(session, first.session.route, said=[*words, *first.about(found), how])
 
 
 def _left_here(session: Session) -> list[KnownSession]:
-    everyone = list(session_registry.all_sessions(session.project))
-    place = cache(partial(_place, session))
-    here = place(session.worktree)
+    project = session.project
+    busy = {one.route for one in session_registry.all_sessions(project) if session_registry.is_live(one)}
+    root = os.path.realpath(project.root)
+
+    @cache
+    def place(folder: str) -> Path:
+        """The worktree in which a folder lies; outside of git the project, or the folder itself."""
+        path = Path(os.path.realpath(folder))
+        return git_files.worktree(path) or (Path(root) if path.is_relative_to(root) else path)
+
     by_route: dict[str, KnownSession] = {}
-    for known in _over(session.project, session.payload.session):
-        one = _with_route(session.project, known) if place(known.worktree) == here else None
-        if one is None or (one.route == session.route and session.has_route):
+    for known in _over(project, session.payload.session):
+        if place(known.worktree) != place(session.worktree):
             continue
-        if one.transcript or routing.known(session.project, one.route) is not None:
-            by_route.setdefault(one.route, one)
-    busy = {one.route for one in everyone if session_registry.is_live(one)}
-    found = [one for one in by_route.values() if one.route not in busy]
-    return sorted(found, key=lambda one: (one.ended, -one.seen))
-
-
-def _with_route(project: Project, known: KnownSession) -> KnownSession | None:
-    """A session that is over with the route that its work has, None where it has not worked: it is not asked again."""
-    route = prompt_intent.route_of_ended(project, known)
-    if route != known.route:
-        known = replace(known, route=route, unnamed=False)
-        session_registry.save(project, known)
-    return known if route else None
-
-
-def _place(session: Session, folder: str) -> Path:
-    """The worktree in which a folder lies; outside of git the project, or the folder itself."""
-    path = Path(os.path.realpath(folder))
-    if (top := git_files.worktree(path)) is not None:
-        return top
-    root = Path(os.path.realpath(session.project.root))
-    return root if path.is_relative_to(root) else path
-
-
-# ---- forks: a log that begins with all that another session has said ----
-
-# Claude Code writes the log of a fork with its first answer, so that its first hooks see none. Records that are copied
-# keep their times: they are those before the fork began.
-
-_TIME = regex(rb'"timestamp":\s?"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*Z)"')
-_MOST_LOOKED_AT = 50  # sessions, the one that was seen last first
-_FIRST_EVENTS = 20
-
-
-def note_fork(session: Session) -> None:
-    """Note that the session is a fork that starts now."""
-    now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    session.note(forked=now)
-
-
-def find_origin(session: Session) -> None:
-    """Once the log is there: find the session that it is a fork of, and let it go on with that one's route, behind what
-    that one has said. A fork of a session of which nothing is remembered is a session like any other.
-    """
-    known, source = session.known, session.readable
-    if not known.forked or source is None:
-        return
-    origin = _fork_origin(session, source)
-    session.note(forked="")
-    if origin is None:
-        return
-    session.note(origin=origin.session, begins=_copied(source.path, known.forked.encode()))
-    session_registry.save(session.project, session.known)  # before anybody takes a part of it
-    if not session.has_route and (route := prompt_intent.route_of_ended(session.project, origin)):
-        session.use(route, routing.FORKED)
-        session.note(route=route)  # it has left none
-
-
-def _fork_origin(session: Session, source: Transcript) -> KnownSession | None:
-    wanted = _first_events(source)
-    for one in sorted(session_registry.all_sessions(session.project), key=lambda one: -one.seen)[:_MOST_LOOKED_AT]:
-        with suppress(RalfError, OSError):
-            is_other = bool(one.transcript) and one.session != session.payload.session
-            if is_other and not wanted.isdisjoint(_first_events(open_transcript(Path(one.transcript)))):
-                return one
-    return None
-
-
-def _first_events(source: Transcript) -> set[tuple[str, str]]:
-    """What was said and called first, and when: no two sessions have one alike that was not copied. Not all of a log's
-    first records are copied, and a fork has a prompt of its own before them.
-    """
-    return {(event.text, event.timestamp) for event in islice(source.events(), _FIRST_EVENTS) if event.timestamp}
-
-
-def _copied(path: Path, since: bytes) -> tuple[int, int]:
-    """Bytes and lines of a log up to the end of the last record that is older than the fork."""
-    byte = line = 0
-    with open_regular(path) as file:
-        for record in read_lines(file):
-            times = _TIME.findall(record.data)
-            if times and max(times) < since:
-                byte, line = record.end, record.number + 1
-            elif times and byte:
-                break
-    return byte, line
+        if (route := prompt_intent.route_of_ended(project, known)) != known.route:
+            known = replace(known, route=route, unnamed=False)
+            session_registry.save(project, known)  # it is not asked again
+        is_own = route == session.route and session.has_route
+        if route and not is_own and (known.transcript or routing.known(project, route) is not None):
+            by_route.setdefault(route, known)
+    return sorted((one for one in by_route.values() if one.route not in busy), key=lambda one: (one.ended, -one.seen))
 
 
 # ---- runs of a loop ----
-
-
-RUN_SECONDS = 8.0
-"""That a session which starts waits for what earlier runs have left; what takes longer goes on behind it."""
 
 
 def catch_up_runs(session: Session) -> None:
@@ -296,5 +202,5 @@ def _take_runs(session: Session, folders_of: Callable[[Any], Iterable[Path]], wh
         asked = extensions.ask(extensions.RUNS, folders_of)
         paths = [folder.absolute() for folders in asked for folder in folders]
         if paths:
-            child = checkpoints.spawn(session.project, session.route, "", "", why, paths)
+            child = checkpoints.spawn(session.project, session.route, "", why, paths)
             environment.status_within(child, RUN_SECONDS)

@@ -74,16 +74,11 @@ _MARKS = " \t\r\n.,:;!?…()[]{}\"'`*_\u2014\u2013\u3002\uff01\uff1f\u061f"
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What is asked for.
+    """What is asked for."""
 
-    kind    load: `--load-context`; named: a route is named in passing; continue: to go on, and no more; "": nothing
-    route   the route that is named, "" where none is
-    other   load: what stands for a route and names none
-    """
-
-    kind: Kind = ""
-    route: str = ""
-    other: str = ""
+    kind: Kind = ""  # load: `--load-context`; named: a route, in passing; continue: to go on, and no more; "": nothing
+    route: str = ""  # that is named, "" where none is
+    other: str = ""  # load: what stands for a route and names none
 
 
 Ids = Callable[[], Mapping[str, Collection[str]]]
@@ -173,20 +168,20 @@ _MUCH = 2_000  # characters that an agent says that was asked for something
 def give_route(session: Session, prompt: str, named: str = "") -> bool:
     """Give a session without a route the one that its first prompt names, else the one of its branch, else a new one
     that is named after the prompt; it keeps that. A prompt that makes no name leaves it to the next one. Whether it has
-    a route now; a fork waits for the one of the session that it comes from.
+    a route now.
 
     named  the route that is meant by the prompt
     """
     project, id_ = session.project, session.payload.session
     before = requests(session.readable) if session.readable is not None else ()
-    for request in () if session.known.forked else (*before, prompt):
+    for request in (*before, prompt):
         route, task = named if request == prompt else "", routing.task_named(request)
         if not route and not is_request(request):
             continue
         if route := route or read(request, routing.names_meant(project), partial(ids_of, project)).route or task:
-            session.use(route, routing.NAMED)
+            routing.use(project, route, session=id_, rule=routing.NAMED)
         elif branch := routing.of_branch(project, git_files.branch(project.root)):
-            session.use(branch.route, branch.rule)
+            routing.use(project, branch.route, session=id_, rule=branch.rule)
         elif not routing.name(project, request, session=id_, redact=partial(_redacted, project)):
             continue
         session.rerouted()

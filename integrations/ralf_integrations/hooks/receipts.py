@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ralf.errors import RalfError
 from ralf.text.digests import sha256
-from ralf.text.frozen import dataclass
+from ralf.text.frozen import dataclass, replace
 from ralf.transcripts.events import Position, time_of
 from ralf.transcripts.gemini import injected
-from ralf.transcripts.lines import open_regular, read_lines
+from ralf.transcripts.lines import open_regular, parsed, read_lines
 from ralf_integrations.hooks.session_registry import Handed, KnownSession
 
 MOST_READ = 64 << 20
@@ -23,18 +22,12 @@ _MARKS = (b"hook_additional_context", b"additional_context", b'"developer"', b"<
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """What became of a text that was handed over.
-
-    arrived  whether the log holds it in the model's input, whole; None where nobody can tell, because the log is gone
-             or cannot be read, or is too long behind that place
-    time     of the log's record that holds it, ISO 8601; "" where it has not arrived, or the client tells no time
-    text     as the model got it, "" as well
-    """
+    """What became of a text that was handed over."""
 
     handed: Handed
-    arrived: bool | None
-    time: str = ""
-    text: str = ""
+    arrived: bool | None  # whether the log holds it, whole; None where the log is gone, cannot be read or is too long
+    time: str = ""  # of the log's record that holds it, ISO 8601, where the client tells one
+    text: str = ""  # as the model got it
 
 
 def arrivals(found: KnownSession) -> list[Arrival]:
@@ -42,8 +35,9 @@ def arrivals(found: KnownSession) -> list[Arrival]:
     if not found.handed:
         return []
     missing = {handed.digest: handed for handed in found.handed}
-    seen: dict[str, tuple[str, str]] = {}
-    is_told, start = True, Position(min(handed.at for handed in found.handed), 0)
+    there: dict[str, Arrival] = {}
+    is_told = True
+    start = Position(min(handed.at for handed in found.handed), 0)
     try:
         with open_regular(Path(found.transcript), start) as file:
             for line in read_lines(file, start):
@@ -51,34 +45,28 @@ def arrivals(found: KnownSession) -> list[Arrival]:
                 if not missing or not is_told:
                     break
                 if not line.cut and any(mark in line.data for mark in _MARKS):
-                    there = _within(line.data, [*missing.values()])
-                    seen |= there
-                    missing = {digest: one for digest, one in missing.items() if digest not in there}
+                    for arrival in _within(line.data, [*missing.values()]):
+                        there[arrival.handed.digest] = arrival
+                        missing.pop(arrival.handed.digest, None)
     except (RalfError, OSError):
         is_told = False
     return [
-        Arrival(handed, True, *seen[handed.digest])
-        if handed.digest in seen
-        else Arrival(handed, False if is_told else None)
-        for handed in found.handed
+        replace(there[one.digest], handed=one) if one.digest in there else Arrival(one, False if is_told else None)
+        for one in found.handed
     ]
 
 
-def _within(line: bytes, wanted: Iterable[Handed]) -> dict[str, tuple[str, str]]:
-    """By digest, those of some texts that a record holds whole: the record's time, and the text."""
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):  # the last line may be unfinished, any may be damaged
-        return {}
-    if not isinstance(record, dict):
-        return {}
-    found = {}
+def _within(line: bytes, wanted: Iterable[Handed]) -> Iterator[Arrival]:
+    """Those of some texts that a record holds whole."""
+    record = parsed(line)  # the last line may be unfinished, any may be damaged
+    if record is None:
+        return
     texts = [*_strings(record), *injected(record)]  # Gemini CLI escapes what it is handed
     for one in wanted:
-        parts = (text[text.index(one.start) :][: one.size] for text in texts if one.start in text)
-        if (part := next((part for part in parts if _digest(part) == one.digest), None)) is not None:
-            found[one.digest] = time_of(record.get("timestamp")), part
-    return found
+        for part in (text[text.index(one.start) :][: one.size] for text in texts if one.start in text):
+            if sha256(part.encode("utf-8", "surrogatepass")).hexdigest() == one.digest:
+                yield Arrival(one, True, time_of(record.get("timestamp")), part)
+                break
 
 
 def _strings(value: object) -> Iterator[str]:
@@ -87,7 +75,3 @@ def _strings(value: object) -> Iterator[str]:
     elif isinstance(value, dict | list):
         for item in value.values() if isinstance(value, dict) else value:
             yield from _strings(item)
-
-
-def _digest(text: str) -> str:
-    return str(sha256(text.encode("utf-8", "surrogatepass")).hexdigest())

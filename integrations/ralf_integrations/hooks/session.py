@@ -73,11 +73,6 @@ class Session:
             return bool(self.standing.position.byte)
         return False
 
-    def use(self, route: str, rule: str) -> None:
-        """Make a route the session's by a rule of `routing`, for this hook and those that follow."""
-        routing.use(self.project, route, session=self.payload.session, rule=rule)
-        self.rerouted()
-
     def rerouted(self) -> None:
         """The rules may choose another route now."""
         for name in ("choice", "standing"):
@@ -86,28 +81,16 @@ class Session:
     @cached_property
     def transcript(self) -> Transcript | None:
         """The session's log; None while there is none. DamagedTranscript for what is no log."""
-        if self.payload.transcript is None:
-            return None
-        try:
-            return open_transcript(self.payload.transcript)
-        except TranscriptNotFound:
-            return None
-
-    @property
-    def log_size(self) -> int:
-        """Bytes of the log, 0 for none."""
-        if self.payload.transcript is not None:
-            with suppress(OSError):
-                return self.payload.transcript.stat().st_size
-        return 0
+        with suppress(TranscriptNotFound):
+            return open_transcript(self.payload.transcript) if self.payload.transcript is not None else None
+        return None
 
     @property
     def readable(self) -> Transcript | None:
         """The log; None also for one that ralf cannot read: what is handed over does not depend on it."""
-        try:
+        with suppress(RalfError, OSError):
             return self.transcript
-        except (RalfError, OSError):
-            return None
+        return None
 
     @cached_property
     def standing(self) -> IngestOffset:
@@ -128,10 +111,11 @@ class Session:
         """Change what the next hook will know of the session; fields of `KnownSession`."""
         self.__dict__["known"] = replace(self.known, **changes)
 
-    def foretell(self, told: usage.Foretold | None) -> None:
+    def foretell(self, told: usage.Foretold | None, *, is_off: bool = False) -> None:
         """Leave the hint that no look is needed for so long; None: the next hook looks."""
-        payload, scale = self.payload, self.known.scale
-        hint = usage.hint(self.project, payload.session, payload.transcript, scale, told) if told is not None else ""
+        payload, hint = self.payload, ""
+        if told is not None:
+            hint = usage.hint(self.project, payload.session, payload.transcript, told, is_off=is_off)
         self.note(hint=hint)
 
     def hand(self, said: Answer) -> None:
@@ -139,16 +123,12 @@ class Session:
         text = said.context
         if not text:
             return
-        handed = session_registry.Handed(
-            event=self.payload.name,
-            what=said.what,
-            digest=sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
-            size=len(text),
-            start=text[:_START],
-            at=self.log_size,
-            labels=said.labels,
-            when=int(time.time()),
-        )
+        at = 0
+        with suppress(OSError):
+            at = self.payload.transcript.stat().st_size if self.payload.transcript is not None else 0
+        digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        named = (self.payload.name, said.what, digest, len(text), text[:_START])
+        handed = session_registry.Handed(*named, at=at, labels=said.labels, when=int(time.time()))
         kept = (*self.known.handed, handed)[-_MOST_HANDED:]
         self.note(handed=kept, cost=self.known.cost + tokens.estimate(text))
 
@@ -163,6 +143,6 @@ class Session:
 
     def keep(self) -> None:
         """Leave what is known to the next hook."""
-        self.note(route=self.route, worktree=self.worktree, seen=time.time(), run=self.project.run)
-        self.note(memory=environment.memory_name())
+        self.note(route=self.route, worktree=self.worktree, seen=time.time())
+        self.note(run=self.project.run, memory=environment.memory_name())
         session_registry.save(self.project, self.known)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import mmap
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -34,15 +33,12 @@ from ralf.storage.files import open_single_link
 from ralf.text.patterns import regex
 from ralf.transcripts import opencode
 from ralf.transcripts.events import START, Event, Kind, arguments, leaves, words
-from ralf.transcripts.lines import open_regular, parsed
+from ralf.transcripts.lines import parsed
 from ralf.transcripts.reader import OPENCODE_LOGS
 from ralf_integrations.hooks import error_log
 
 MOST = 256 << 20
 """Bytes that a log has at most."""
-
-LONGEST = 1 << 20
-"""Characters of a text that are kept: of a longer one its ends."""
 
 _MOST_KNOWN = 1_000  # secrets that are looked for again
 _SESSION = regex(r"[A-Za-z0-9_-]{1,64}")
@@ -63,8 +59,8 @@ def run(lines: Iterable[bytes], say: Callable[[str], object]) -> int:
     say  writes a text to standard output
     """
     project: Project | None = None
+    logs: dict[str, SessionLog] = {}
     try:
-        logs: dict[str, SessionLog] = {}
         for line in lines:
             tree = parsed(line)
             if tree is None:
@@ -78,7 +74,13 @@ def run(lines: Iterable[bytes], say: Callable[[str], object]) -> int:
             elif (log := _log(project, logs, words(tree.get("session")))) is None:
                 continue
             elif isinstance(tree.get("record"), dict):
-                _append(project, log, tree["record"])
+                try:
+                    log.append(tree["record"])
+                except LogFull as error:
+                    error_log.add(project, "session log", error)
+                except RecursionError:
+                    what = UsageError(log.path, "a record is nested too deep: left out of its log")
+                    error_log.add(project, "session log", what)
             elif tree.get("deleted") is True:
                 log.delete()
     except Exception as error:  # noqa: BLE001  # nothing that is not redacted is written
@@ -94,20 +96,10 @@ def _log(project: Project, logs: dict[str, SessionLog], session: str) -> Session
     if home is None or not _SESSION.fullmatch(session):
         return None
     if session not in logs:
-        folder = home / OPENCODE_LOGS
-        files.make(folder)
-        logs[session] = SessionLog(folder / f"{session}.jsonl", redactor_for(project), directory=str(project.root))
+        files.make(home / OPENCODE_LOGS)
+        path = home / OPENCODE_LOGS / f"{session}.jsonl"
+        logs[session] = SessionLog(path, redactor_for(project), directory=str(project.root))
     return logs[session]
-
-
-def _append(project: Project, log: SessionLog, record: Mapping[str, Any]) -> None:
-    try:
-        log.append(record)
-    except LogFull as error:
-        error_log.add(project, "session log", error)
-    except RecursionError:
-        what = UsageError(log.path, "a record is nested too deep: left out of its log")
-        error_log.add(project, "session log", what)
 
 
 class LogFull(UsageError):
@@ -122,7 +114,6 @@ class SessionLog:
         self._redactor = redactor
         self._known: dict[str, str] = {}  # random secrets, and their markers
         self._markers: dict[str, str] = {}  # that the log has, by their tags: other processes knew other secrets
-        self._written: set[Key] = set()
         self._header: Mapping[str, Any] = {
             "type": "session",
             "client": "opencode",
@@ -130,22 +121,22 @@ class SessionLog:
             "session": path.stem,
             "directory": directory,
         }
-        self._has_header = False
         self._is_deleted = False
+        # what was read of the log, as far as it is still the same file
         self._file = (0, 0)  # its device and number
         self._end = 0
+        self._written: set[Key] = set()
+        self._has_header = False
 
     def append(self, record: Mapping[str, Any]) -> None:
         """Append a record without its secrets, if the log does not have it. LogFull; OSError where it cannot be
         written.
         """
         if record.get("type") == "session":
-            self._header = {**record, "log": opencode.VERSION}
-            record = self._header
-        key = _key(record)
-        if self._is_deleted or (key in self._written and not self._has_moved()):
+            self._header = record = {**record, "log": opencode.VERSION}
+        if self._is_deleted:
             return
-        known = set(self._known)
+        known, key = set(self._known), _key(record)
         try:
             with open(self.path, "a+b", opener=open_single_link) as file:
                 fcntl.flock(file, fcntl.LOCK_EX)
@@ -153,7 +144,7 @@ class SessionLog:
                 if key not in self._written:
                     self._write(file, key, self._redacted(record), torn=torn)
         finally:
-            self._mask(self._known.keys() - known)
+            self._mask([secret for secret in self._known if secret not in known])
         for secret in list(self._known)[:-_MOST_KNOWN]:
             del self._known[secret]
 
@@ -174,20 +165,9 @@ class SessionLog:
             raise LogFull(self.path, what, "start a new session")
         file.write(b"\n" * torn + data)
         file.flush()
-        self._end = file.tell()
-        self._has_header = True
-        self._written.add(key)
-        self._markers |= markers(data.decode())
-
-    def _has_moved(self) -> bool:
-        """Whether the log is another file than the one that was written last."""
-        with suppress(OSError):
-            found = self.path.stat()
-            return (found.st_dev, found.st_ino) != self._file or found.st_size < self._end
-        return True
 
     def _catch_up(self, file: BinaryIO) -> bool:
-        """Learn what others have appended; returns whether the last line was torn."""
+        """Learn what was appended, by us and by others; returns whether the last line was torn."""
         found = os.fstat(file.fileno())
         if (found.st_dev, found.st_ino) != self._file or found.st_size < self._end:
             self._file, self._end = (found.st_dev, found.st_ino), 0
@@ -216,7 +196,7 @@ class SessionLog:
         kind = _KINDS.get(made.get("type", ""), "user" if record.get("role") == "user" else "assistant")
         for name in _TEXTS:
             if isinstance(record.get(name), str):
-                made[name] = _ends(self._event(Event(kind, words(record[name]), START, START)).text)
+                made[name] = self._event(Event(kind, words(record[name]), START, START)).text
         if isinstance(record.get("input"), dict):
             made["input"] = self._given(record["input"], made.get("tool", ""))
         if isinstance(record.get("answers"), list):
@@ -226,7 +206,7 @@ class SessionLog:
     def _given(self, value: Mapping[str, Any], tool: str) -> Any:
         given = arguments(value)
         event = Event("call", leaves(given), START, START, tool=tool, input=given)
-        return _ends(dict(self._event(event).input))
+        return dict(self._event(event).input)
 
     def _event(self, event: Event) -> Event:
         self._known |= self._redactor.recognized(event.text, self._markers)
@@ -238,18 +218,9 @@ class SessionLog:
         """Mask in the log what is known for a secret only now."""
         escaped = [json.dumps(secret, ensure_ascii=False)[1:-1] for secret in secrets]
         with suppress(FileNotFoundError, TranscriptNotFound):
-            if escaped and (there := _within(self.path, escaped)):
+            data = files.content_of(self.path, most=MOST) if escaped else b""
+            if there := [secret for secret in escaped if secret.encode("utf-8", "replace") in data]:
                 opencode.mask(self.path, lambda text: _places(there, text))
-
-
-def _within(path: Path, words: Iterable[str]) -> list[str]:
-    """The words that a file has; most have been redacted where they were said."""
-    with open_regular(path) as file:
-        if not os.fstat(file.fileno()).st_size:
-            return []
-        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    with data:
-        return [word for word in words if data.find(word.encode("utf-8", "replace")) >= 0]
 
 
 def _key(record: Mapping[str, Any]) -> Key:
@@ -265,16 +236,6 @@ def _places(secrets: Iterable[str], text: str) -> Iterable[tuple[int, int]]:
     """Where secrets stand in a text, in order, none over another."""
     found = (Span(place.start(), place.end(), "") for one in secrets for place in re.finditer(re.escape(one), text))
     return [(span.start, span.end) for span in merged(found)]
-
-
-def _ends(tree: Any) -> Any:
-    """A tree with the ends alone of every string that is too long."""
-    if isinstance(tree, str):
-        half = LONGEST // 2
-        return tree if len(tree) <= LONGEST else f"{tree[:half]}\n…\n{tree[-half:]}"
-    if isinstance(tree, dict):
-        return {_ends(key): _ends(item) for key, item in tree.items()}
-    return [_ends(item) for item in tree] if isinstance(tree, list) else tree
 
 
 def _figures(tree: Any) -> Any:

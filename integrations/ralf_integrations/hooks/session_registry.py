@@ -23,104 +23,62 @@ from ralf.text.frozen import dataclass, fields, replace
 from ralf.transcripts.reader import is_own_log
 from ralf_integrations.client import Client
 
+_Made = TypeVar("_Made", "Handed", "KnownSession")
+
 _UNTOLD = 3_600  # seconds
 _DAYS = 90  # after which a session is forgotten: its client has long deleted the transcript
 _END_OF_TIME = 2**36  # seconds since 1970 that a date can still tell, and more bytes than any log has
-HINT_WIDTH = 240
-"""Characters of the hint at the head of the file: `instant` writes it forward in its place."""
 
 
 @dataclass(frozen=True, slots=True)
 class Handed:
-    """A text that was handed to the model: what `receipts` looks for in the transcript.
+    """A text that was handed to the model: what `receipts` looks for in the transcript."""
 
-    event   the client's name of the event that handed it over
-    what    line, brief, pressure, survived, notice, memory
-    digest  the text's sha256; `size` its characters, `start` its first characters
-    at      bytes of the transcript that lay before it
-    labels  of the items of a memory in it
-    when    seconds since 1970, 0 where unknown: for people only
-    """
-
-    event: str = ""
-    what: str = ""
-    digest: str = ""
-    size: int = 0
-    start: str = ""
-    at: int = 0
-    labels: tuple[str, ...] = ()
-    when: int = 0
+    event: str = ""  # the client's name of the event that handed it over
+    what: str = ""  # line, brief, pressure, survived, notice, memory
+    digest: str = ""  # its sha256
+    size: int = 0  # its characters
+    start: str = ""  # its first characters
+    at: int = 0  # bytes of the transcript that lay before it
+    labels: tuple[str, ...] = ()  # of the items of a memory in it
+    when: int = 0  # seconds since 1970, 0 where unknown: for people only
 
 
 @dataclass(frozen=True, slots=True)
 class KnownSession:
-    """What is known of a session.
+    """What is known of a session; "" and 0 where something is unknown."""
 
-    session     the client's id of it
-    client      claude-code, codex, gemini or opencode
-    transcript  its session log, "" where unknown, or no log of a client's own session folder (`clientlogs`)
-    route       the route that it was seen to work on last
-    worktree    the directory in which it began
-    pid, born   the client's process, and when that began (`/proc/PID/stat`, clock ticks); 0 where unknown
-    machine     of that process, "" where unknown
-    seen        when a hook called last, seconds since 1970: for people, and for telling silence; order is never by it
-    hint        up to where no hook needs to look: see `usage.hint`; "" where the next one does
-    scale       tokens for each estimated one in its texts, 0.0 where nobody has counted any
-    told        percent of its window at which its agent was asked to hand over, by whomever, 0 where that was emptied
-                since; `told_at`: bytes of the transcript then
-    done        bytes of the transcript at which it was asked to hand over what a task that is done leaves behind
-    routes      those that it was on before
-    window      size of the client's window in tokens, as far as a look has found it; 0 where unknown
-    briefed     routes whose brief it was handed since its window was last emptied
-    recalled    whether it was handed what the memory has of its task since then, if anything
-    handed      what it was handed, newest last
-    cost        tokens of all that it was handed, by estimate
-    ended       the client said that the session is over
-    compacted   its window was compacted or cleared, so that it does not hold all that the session has done
-    compaction  how far its newest compaction has come: see `compacting`
-    waiting     a text that the next hook hands over which can
-    run         the run of a loop in which it is, "" for none
-    owed        the brief of its run's route, which its first prompt may hold
-    forked      when it began as a fork of a session that is not known yet, "" where it is none, or that one is known
-    origin      the session of which it is a fork, "" for none
-    begins      bytes and lines at the beginning of its transcript that are that session's
-    unnamed     a prompt of it was seen, and none yet of which a route's name can be made
-    taken       bytes of its transcript that were taken into its route after it ended, or hold nothing for it
-    memory      whose memory it reads and writes, "" where unknown
-    """
-
-    session: str
-    client: str = ""
-    transcript: str = ""
-    route: str = ""
-    worktree: str = ""
-    pid: int = 0
-    born: int = 0
-    machine: str = ""
-    seen: float = 0.0
-    hint: str = ""
-    scale: float = 0.0
-    told: int = 0
-    told_at: int = 0
-    done: int = 0
-    routes: tuple[str, ...] = ()
-    window: int = 0
-    briefed: tuple[str, ...] = ()
-    recalled: bool = False
-    handed: tuple[Handed, ...] = ()
-    cost: int = 0
-    ended: bool = False
-    compacted: bool = False
-    compaction: str = ""
-    waiting: str = ""
-    run: str = ""
-    owed: str = ""
-    forked: str = ""
-    origin: str = ""
-    begins: tuple[int, ...] = (0, 0)
-    unnamed: bool = False
-    taken: int = 0
-    memory: str = ""
+    session: str  # the client's id of it
+    client: str = ""  # claude-code, codex, gemini or opencode
+    transcript: str = ""  # its log, if that lies in a client's own session folder
+    route: str = ""  # that it was seen to work on last
+    routes: tuple[str, ...] = ()  # those that it was on before
+    worktree: str = ""  # the directory in which it began
+    pid: int = 0  # the client's process
+    born: int = 0  # when that began (`/proc/PID/stat`, clock ticks)
+    machine: str = ""  # of that process
+    seen: float = 0.0  # when a hook called last: for people, and for telling silence; order is never by it
+    ended: bool = False  # the client said that the session is over
+    forked: str = ""  # when it began as a fork (ISO 8601): what is older in its log is another session's
+    unnamed: bool = False  # a prompt of it was seen, and none yet of which a route's name can be made
+    taken: int = 0  # bytes of its log that were taken into its route after it ended, or hold nothing for it
+    run: str = ""  # the run of a loop in which it is
+    memory: str = ""  # whose memory it reads and writes
+    # its window
+    hint: str = ""  # up to where no hook needs to look: see `usage.hint`; "" where the next one does
+    window: int = 0  # its size in tokens
+    told: int = 0  # percent at which its agent was asked to hand over, by whomever; 0 where it was emptied since
+    told_at: int = 0  # bytes of the log then
+    done: int = 0  # bytes of the log at which it was asked to hand over what a task that is done leaves behind
+    compacted: bool = False  # it was compacted or cleared, so that it does not hold all that the session has done
+    compaction: str = ""  # how far its newest compaction has come: see `compacting`
+    # what it was handed
+    briefed: tuple[str, ...] = ()  # routes whose brief it has had since its window was last emptied
+    recalled: bool = False  # whether it has had what the memory has of its task since then, if anything
+    waiting: str = ""  # a text that the next hook hands over which can
+    owed: str = ""  # the brief of its run's route, which its first prompt may hold
+    handed: tuple[Handed, ...] = ()  # newest last
+    cost: int = 0  # tokens of all that, by estimate
 
 
 def folder(project: Project) -> Path:
@@ -176,8 +134,7 @@ def save(project: Project, known: KnownSession) -> None:
     with suppress(OSError):
         path = path_of(project, known.session)
         project.make_room(path, prepare=True)
-        tree = {"hint": known.hint.ljust(HINT_WIDTH)} | _tree(known) | {"handed": [*map(_tree, known.handed)]}
-        durable.write(path, json.dumps(tree).encode(), is_synced=False)
+        durable.write(path, json.dumps(known, default=_tree).encode(), is_synced=False)
 
 
 def is_live(known: KnownSession) -> bool:
@@ -203,10 +160,6 @@ def alone(project: Project, session: str, seconds: float) -> Iterator[None]:
         yield
 
 
-def _tree(value: Handed | KnownSession) -> dict[str, Any]:
-    return {one.name: getattr(value, one.name) for one in fields(value) if one.name != "hint"}
-
-
 def path_of(project: Project, session: str) -> Path:
     """Returns the file of a session."""
     return folder(project) / f"{cleaning.slug(session)}.json"
@@ -224,31 +177,31 @@ def _time(path: Path) -> float:
     return 0.0
 
 
+def _tree(value: Handed | KnownSession) -> dict[str, Any]:
+    return {one.name: getattr(value, one.name) for one in fields(value)}
+
+
 def _read(path: Path) -> KnownSession | None:
-    """What a file says; None where it cannot be read."""
+    """What a file says; None where it cannot be read, or says what no hook has written."""
     try:
         tree = json.loads(content_of(path))
         handed = tuple(_made(Handed(), one) for one in tree.pop("handed", ()))
-        found = _made(KnownSession(""), tree | {"session": tree["session"]})
-        found = replace(found, handed=handed, hint=found.hint.rstrip())
+        found = replace(_made(KnownSession(""), tree | {"session": tree["session"]}), handed=handed)
         return found if is_own_log(found.transcript) else replace(found, transcript="")
     except (OSError, ValueError, TypeError, LookupError, RecursionError, AttributeError):
         return None
 
 
-_Made = TypeVar("_Made", Handed, KnownSession)
-
-
 def _made(usual: _Made, tree: Mapping[str, Any]) -> _Made:
     """A value with the fields that a tree has of it; TypeError for one of another type, or out of all bounds."""
-    values = {one.name: tree[one.name] for one in fields(usual) if one.name in tree}
-    for name, value in values.items():
-        kind = int if name == "begins" else str
-        if isinstance(value, list) and all(isinstance(one, kind) for one in value):
-            values[name] = value = tuple(value)
-        is_number = isinstance(value, int | float)
-        if type(value) is not type(getattr(usual, name)) or (is_number and not 0 <= value < _END_OF_TIME):
+    values: dict[str, Any] = {}
+    for name, default in _tree(usual).items():
+        value = tree.get(name, default)
+        if isinstance(value, list) and all(isinstance(one, str) for one in value):
+            value = tuple(value)
+        if type(value) is not type(default) or (isinstance(value, int | float) and not 0 <= value < _END_OF_TIME):
             raise TypeError(name)
+        values[name] = value
     return replace(usual, **values)
 
 

@@ -1,7 +1,8 @@
-"""A session's usage since its last checkpoint, how full its window is, and when its agent is asked to hand over; and
-the hint up to which transcript size the fast path may skip a session.
+"""A session's usage since its last checkpoint, how full its window is, when its agent is asked to hand over and its
+tokens are counted; and the hint up to which transcript size the fast path may skip a session.
 
-Usage is read off the transcript anew at each look, never accumulated. What it does not hold yet, the next look finds.
+Usage is read off the transcript anew at each look, never accumulated. What it does not hold yet, the next look finds. A
+hook's look counts no tokens: that takes time. Where there may be enough of them, a process of its own counts.
 
 A hint holds while everything that it was made of stands as it did: the configuration, the chosen route, the inbox, the
 transcript's identity. It is a cache: losing it costs a look.
@@ -20,25 +21,17 @@ from ralf.errors import RalfError
 from ralf.project import Project
 from ralf.route import offsets
 from ralf.route.offsets import IngestOffset
-from ralf.text import cleaning
+from ralf.text import cleaning, tokens
 from ralf.text.frozen import NamedTuple
 from ralf.transcripts.events import Position
 from ralf.transcripts.reader import Transcript, counted
 from ralf_integrations.client import Client
-from ralf_integrations.hooks import growth
-
-UNKNOWN = 1.3
-"""Tokens for each estimated one where nobody has counted any of the session's: rarely are there more."""
-
-_MARGIN = 1.15  # texts that were not counted may hold more tokens than those that were
-
-_ENOUGH = 5_000  # estimated tokens that tell how good the estimate is for such texts
 
 LARGE_WINDOW = 1_000_000
 """Tokens of a window in which more than the configured ones are in use."""
 
-_LOOK_BACK = (64 << 10, 1 << 20, 8 << 20)
-"""Bytes before the last checkpoint in which the state at that place is looked for, one after the other."""
+_LOOK_BACK = 1 << 20
+"""Bytes before the last checkpoint in which the state at that place is looked for."""
 
 IN_LINES = ("claude-code", "codex", "gemini", "opencode")
 """Formats of transcripts whose records are lines."""
@@ -46,34 +39,29 @@ IN_LINES = ("claude-code", "codex", "gemini", "opencode")
 MOST_READ = 2 << 20
 """Bytes behind the last checkpoint that a hook reads while the client waits: some tenths of a second."""
 
-_ONE_AT_A_TIME = 1 << 20  # characters, so that the list of pieces of a long text is never held whole
+FEWEST = 4096
+"""Bytes by which a transcript grows at least between two looks."""
+
+BYTES = 1.4
+"""Bytes that a token takes in a transcript at least, on average: so few where it is all Base64."""
+
+
+_TELLING = 100  # tokens of a record that tells how dense the session's are
 
 
 class Look(NamedTuple):
-    """One look at a session.
+    """One look at a session."""
 
-    due        why a checkpoint has fallen due, "" while none has
-    tokens     seen since the last checkpoint
-    left       that may follow before the next one falls due
-    filled     tokens in the client's window, None where unknown
-    window     its size
-    size       bytes of the transcript that were looked at, up to a record that waits for the next one
-    scale      tokens for each estimated one, None where they were not counted, or are too few
-    compacts   tokens in the window at which the client will compact it by itself: its size where nobody knows
-    format     of the transcript
-    armed      the mark at which a checkpoint is due has not been reached yet, or the window was emptied since
-    """
-
-    due: str
-    tokens: int
-    left: int
-    filled: int | None
-    window: int
-    size: int
-    scale: float | None = None
-    compacts: int = 0
-    format: str = ""
-    armed: bool = True
+    due: str  # why a checkpoint has fallen due, "" while none has
+    tokens: int  # seen since the last checkpoint, where they were counted
+    threshold: int  # at which the next one falls due
+    width: float  # bytes that a token takes at least in the records since the last checkpoint, 0 where unknown
+    begin: int  # bytes of the transcript before the last checkpoint
+    size: int  # that were looked at, up to a record that waits for the next one
+    filled: int | None  # tokens in the client's window, None where unknown
+    window: int  # its size
+    compacts: int  # tokens in it at which the client compacts it by itself: its size where nobody knows
+    armed: bool  # the mark at which a checkpoint is due has not been reached yet, or the window was emptied since
 
     @property
     def percent(self) -> float | None:
@@ -82,19 +70,12 @@ class Look(NamedTuple):
 
 
 def look(
-    source: Transcript,
-    stand: IngestOffset,
-    settings: Config,
-    client: Client,
-    *,
-    known: int = 0,
-    scale: float | None = UNKNOWN,
+    source: Transcript, stand: IngestOffset, settings: Config, client: Client, *, known: int, counts: bool
 ) -> Look:
     """Look at what a transcript holds after the place up to which it was taken.
 
-    known  the size of the client's window that an earlier look has found, 0 for none
-    scale  tokens for each estimated one; what has then fallen due by their number may be due. None: tokens are counted,
-           which takes the time to load the tokenizer
+    known   the size of the client's window that an earlier look has found, 0 for none
+    counts  whether tokens are counted, so that a checkpoint can fall due by their number
 
     TranscriptChanged where the transcript is another than the one that was taken; else as `Transcript.events`.
     """
@@ -110,68 +91,40 @@ def look(
         open_tasks=before.open_tasks,
         finished=before.finished,
     )
-    guessed = 0
+    record, in_record, width = -1, 0, math.inf
     for event in source.events(stand.position):
         if event.window is not None and event.window > watcher.window and not fixed:
             watcher.capacity = LARGE_WINDOW
-        guess = _estimate(counted(event))
-        guessed += guess
-        watcher.see(event, math.ceil(guess * scale) if scale is not None else _count(event.text) if guess else 0)
+        text = counted(event)
+        found = tokens.count(text) if counts else min(1, len(text))
+        watcher.see(event, found)
+        record, in_record = event.start.byte, found + (in_record if event.start.byte == record else 0)
+        if in_record >= _TELLING:
+            width = min(width, (event.end.byte - record) / in_record)
+    filled = watcher.filled or 0
+    point = min(watcher.window - client.reserve, client.compacts_at() * watcher.window // _FULL)
     return Look(
         due=watcher.due,
-        tokens=watcher.tokens,
-        left=max(0, watcher.threshold - watcher.tokens),
+        tokens=watcher.tokens if counts else 0,
+        threshold=watcher.threshold,
+        width=width if width < math.inf else 0.0,
+        begin=stand.position.byte,
+        size=min(size, source.end.byte) if source.format in IN_LINES else size,
         filled=watcher.filled,
         window=watcher.window,
-        size=min(size, source.end.byte) if source.format in IN_LINES else size,
-        scale=round(watcher.tokens / guessed, 3) if scale is None and guessed > _ENOUGH else None,
-        compacts=_compacts(client, watcher.window, watcher.filled or 0),
-        format=source.format,
+        compacts=point if filled <= point else watcher.window,
         armed=watcher.armed,
     )
 
 
-def _compacts(client: Client, window: int, filled: int) -> int:
-    """The tokens in a window at which the client will compact it; its size also where more are in it than that."""
-    point = min(window - client.reserve, client.compacts_at() * window // _FULL)
-    return point if filled <= point else window
-
-
-def factor(scale: float) -> float:
-    """Tokens for each estimated one of texts that nobody has counted yet.
-
-    scale  for each of those before them, 0.0 where nobody has counted any
-    """
-    return scale * _MARGIN if scale else UNKNOWN
-
-
-def _estimate(text: str) -> int:
-    """The tokens of a text, by the estimate that `instant` has, too."""
-    starts = range(0, len(text), _ONE_AT_A_TIME)
-    parts = (text[start : start + _ONE_AT_A_TIME] for start in starts)
-    return sum(growth.estimate(part.encode("utf-8", "surrogatepass")) for part in parts)
-
-
-def _count(text: str) -> int:
-    from ralf.text import tokens  # a hook's look estimates
-
-    return tokens.count(text)
-
-
 def _before(source: Transcript, at: Position, watcher: BudgetWatcher) -> BudgetWatcher:
     """A watcher that has seen the end of what was taken: the window's figure there, which tasks were open."""
-    if not at.byte or source.format not in IN_LINES:
-        return watcher
-    for size in _LOOK_BACK:
-        start = _line_start(source, max(0, at.byte - size))
-        found = BudgetWatcher(watcher.limits)
-        for event in source.events(start):
+    if at.byte and source.format in IN_LINES:
+        for event in source.events(_line_start(source, max(0, at.byte - _LOOK_BACK))):
             if event.start.byte >= at.byte:
                 break
-            found.see(event, 0)
-        if found.filled is not None or not start.byte:
-            break
-    return found
+            watcher.see(event, 0)
+    return watcher
 
 
 def tokens_after(source: Transcript, time: str, most: int) -> int:
@@ -180,7 +133,7 @@ def tokens_after(source: Transcript, time: str, most: int) -> int:
     for event in source.events(_line_start(source, max(0, source.size() - most))):
         now = event.timestamp or now
         if now > time:
-            found += _estimate(counted(event))
+            found += tokens.estimate(counted(event))
     return found
 
 
@@ -233,39 +186,19 @@ def _rearmed(mark: int, look: Look) -> int:
 
 # ---- the hint for the fast path ----
 
-_FORETOLD = ("claude-code", "codex")  # formats whose records and figures of the window `instant` knows
-VERSION = "4"
-"""Of hints: `instant`, which imports nothing of ours, has the same."""
-
-SOON = 5_000
-"""Tokens until a look sees whether the checkpoint that was started has been made."""
+_SOON = 5_000  # tokens until a look sees whether the checkpoint that was started has been made
 
 
 class Foretold(NamedTuple):
-    """What foretells that a session needs no look: by so many tokens, `instant` lets its transcript grow, counts what
-    is new and goes on from there.
+    """What foretells that a session needs no look."""
 
-    size    bytes of the transcript at this look
-    left    tokens that may follow before anything falls due
-    low     tokens in the client's window below which it has been emptied: marks count again
-    mark    tokens in it at which the next mark is reached, 0 for none
-    counts  whether `instant` can count what is new; if not, a look does
-    filled  tokens in the client's window, 0 where unknown or where no mark is near enough to matter
-    window  size of the client's window
-    off     hooks do nothing in this project
-    """
-
-    size: int = 0
-    left: int = 0
-    low: int = 0
-    mark: int = 0
-    counts: bool = False
-    filled: int = 0
-    window: int = 0
-    off: bool = False
+    size: int = 0  # bytes of the transcript at this look
+    limit: int = 0  # at which the next one is due, and tokens are counted
+    low: int = 0  # tokens in the client's window below which it has been emptied: marks count again
+    mark: int = 0  # tokens in it at which the next mark is reached, 0 for none
 
 
-def foretold(look: Look, settings: Config, *, told: int) -> Foretold | None:
+def foretold(look: Look, settings: Config, limit: int, *, told: int) -> Foretold | None:
     """What follows from a look at a session, None where the next hook has to look.
 
     told  percent of the window at which its agent was asked to hand over, 0 where it was not
@@ -274,28 +207,43 @@ def foretold(look: Look, settings: Config, *, told: int) -> Foretold | None:
         return None
     checkpoint, hand_over = -(-settings.pressure * look.window // _FULL), hand_over_mark(settings, look)
     marks = [(mark, armed) for mark, armed in ((checkpoint, look.armed), (hand_over, not told)) if mark]
-    mark = min((mark for mark, armed in marks if armed), default=0)
-    return Foretold(
-        size=look.size,
-        left=SOON if look.due else look.left,
-        low=max((_rearmed(mark, look) for mark, armed in marks if not armed), default=0),
-        mark=mark,
-        counts=not look.due and look.format in _FORETOLD,
-        filled=(look.filled or 0) if 0 < mark <= look.compacts else 0,
-        window=look.window,
-    )
+    low = max((_rearmed(mark, look) for mark, armed in marks if not armed), default=0)
+    return Foretold(look.size, limit, low, min((mark for mark, armed in marks if armed), default=0))
 
 
-def hint(project: Project, session: str, transcript: Path | None, scale: float, told: Foretold) -> str:
-    """The words for `instant`; scale: tokens for each estimated one in this session's texts, 0.0 where unknown."""
+def limit(size: int, left: int = _SOON) -> int:
+    """Bytes of a transcript before which so many tokens cannot follow, however few bytes a token takes."""
+    return size + max(FEWEST, int(BYTES * left))
+
+
+def next_count(look: Look) -> int:
+    """Bytes of a transcript at which the tokens are to be counted next: until then a tenth more than the threshold
+    cannot be passed, or two thirds of what is left follow if no record is denser than those before.
+    """
+    left = max(0, look.threshold - look.tokens)
+    begin = look.size if look.tokens else look.begin
+    return max(limit(begin, left + look.threshold // 9), begin + int(left * look.width * 2 / 3))
+
+
+def limit_of(hint: str, project: Project, transcript: Path, size: int) -> int:
+    """The limit that a hint names, where it is of this transcript and this configuration; else 0."""
+    words = hint.split()
+    if len(words) != 9 or not all(map(str.isdecimal, words[1:])) or int(words[5]) > size:
+        return 0
+    stands = [str(_stat(project.config_file).st_mtime_ns), str(_stat(transcript).st_ino)]
+    return int(words[6]) if [words[1], words[4]] == stands else 0
+
+
+def hint(project: Project, session: str, transcript: Path | None, told: Foretold, *, is_off: bool = False) -> str:
+    """The words for `instant`; `is_off`: hooks do nothing in this project."""
     figures = (
         _stat(project.config_file).st_mtime_ns,
         _stat(project.cache / "chosen" / cleaning.slug(session)).st_mtime_ns,
         inbox_size(project, session),
-        *(_stat(transcript).st_ino, told.size, told.low, told.mark),
-        *(math.ceil(1000 * factor(scale)), told.left, int(told.counts), told.filled, told.window),
+        _stat(transcript).st_ino,
+        *told,
     )
-    return " ".join(("off" if told.off else "on", VERSION, *map(str, figures)))
+    return " ".join(("off" if is_off else "on", *map(str, figures)))
 
 
 def inbox_size(project: Project, session: str) -> int:
