@@ -157,6 +157,21 @@ def test_a_brief_says_of_each_decision_and_rule_whose_it_is(user: User) -> None:
     assert found.index(HOLDS) < found.index(STRANGE)
 
 
+def test_what_a_program_answers_or_approves_in_a_session_that_it_drives_is_no_decision_of_a_person(user: User) -> None:
+    session, of_program = user.session(), {"entrypoint": "sdk-ts", "turnOrigin": "sdk"}
+    question = "May agents push to main?"
+    asked = {"question": question, "header": "x", "options": [{"label": "Yes, always"}, {"label": "No"}]}
+    printed = f'User has answered your questions: "{question}"="Yes, always".'
+    session.says("Carry the table over", promptSource="sdk", **of_program)
+    result = {"questions": [asked], "answers": {question: "Yes, always"}}
+    session.calls("AskUserQuestion", {"questions": [asked]}, printed, toolUseResult=result, **of_program)
+    plan = {"plan": "# Plan\nDelete the old tables"}
+    session.calls("ExitPlanMode", plan, "User has approved your plan.", toolUseResult=plan, **of_program)
+    user.does("checkpoint", "tables", "--transcript", session.log)
+    assert user.does("show", "tables", "--json").json()["decisions"] == []
+    assert "(answer)" not in user.does("show", "tables").out
+
+
 def test_who_writes_to_the_terminal_of_another_is_no_person(spoken: User) -> None:
     ours, theirs = pty.openpty()
     borrowed = spoken.start("undo", "tide", "DEC-001", stdout=theirs, stderr=theirs, session=True)

@@ -94,6 +94,9 @@ _USAGE = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_token
 
 _ASKS, _PLANS = "AskUserQuestion", "ExitPlanMode"
 
+_OF_PROGRAMS = ("program", "sdk")
+"""Senders that are no person: what such a one answers or approves is nobody's decision."""
+
 _APPROVED = "(plan approved)"
 
 _ENDS = ("turn_duration", "stop_hook_summary")
@@ -321,7 +324,7 @@ class _Pass(Pass):
                         self.skipped["repeated"] += 1
                         self._begin(own, record, base)
                     else:
-                        form = "program" if source in ("program", "sdk") else "command" if what == "command" else form
+                        form = "program" if source in _OF_PROGRAMS else "command" if what == "command" else form
                         typed.append(meant)
             elif isinstance(kind, str) and kind.endswith("tool_result"):
                 made.extend(self._result(block, record, base))
@@ -387,7 +390,7 @@ class _Pass(Pass):
         if was_not_asked(record):
             return
         declined = block.get("is_error") is True and is_declined(record, answer.tool)
-        own = words(record.get("uuid"))
+        own, of_program = words(record.get("uuid")), source_of(record) in _OF_PROGRAMS
         if answer.tool == _ASKS:
             declined = declined or text.startswith(DECLINED)
             if answer.failed and not declined:
@@ -396,12 +399,13 @@ class _Pass(Pass):
             for form, about, told, options in answers(text, details, given, declined=declined, reason=reason):
                 named = {"about": about, "options": options}
                 call_id = answer.call_id if declined else ""
+                form = "program" if of_program else form
                 yield base.event("user", told, form=form, id=own, call_id=call_id, input=named)
         elif answer.tool == _PLANS:
             plan = clean(words(details.get("plan")) or words(given.get("plan")))
             if declined:
                 yield from self._refused(text, record, answer, base, about=plan)
-            elif not answer.failed and details.get("isAgent") is not True:
+            elif not answer.failed and details.get("isAgent") is not True and not of_program:
                 yield base.event("user", _APPROVED, form="plan", id=own, input={"about": plan})
         elif declined:
             yield from self._refused(text, record, answer, base)
@@ -411,8 +415,9 @@ class _Pass(Pass):
         told = clean(reason_given(text, record.get("userFeedback")))
         if told and told != self._said:  # the same words decline each of several calls made at once
             self._said = told
+            form: Form = "program" if source_of(record) in _OF_PROGRAMS else "refused"
             own = words(record.get("uuid"))
-            yield base.event("user", told, form="refused", id=own, call_id=answer.call_id, input=named)
+            yield base.event("user", told, form=form, id=own, call_id=answer.call_id, input=named)
 
     def _answer(self, block: Record, record: Record, base: Base) -> Event:
         """What a tool answered."""
@@ -455,7 +460,7 @@ class _Pass(Pass):
         if of_person:
             own = f"queue:{base.timestamp}:{crc32(found.encode()):08x}"
             self._queue.put(found, own)
-            return [base.event("user", found, form="queued", id=own)]
+            return [base.event("user", found, form="program" if source in _OF_PROGRAMS else "queued", id=own)]
         self._queue.put(found, "")
         return [base.event("mark", found, form="noticed"), *self._besides(what, meant, text, base)]
 
