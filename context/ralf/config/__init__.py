@@ -17,6 +17,7 @@ from ralf.errors import Damaged, UsageError
 from ralf.storage import registry
 from ralf.storage.files import content_of
 from ralf.text import digests
+from ralf.text.cleaning import quoted
 from ralf.text.frozen import dataclass, fields
 from ralf.text.patterns import regex
 
@@ -407,12 +408,14 @@ def check_known(path: Path, key: str, known: Collection[str], *, line: int = 0) 
         hint = f"write {close[0]!r}" if close else f"known keys: {', '.join(known)}"
         if line and not close:
             hint = f"delete line {line} of {path}; {hint}"
-        raise UsageError(path, f"line {line}: unknown key {key!r}" if line else f"unknown key {key!r}", hint)
+        raise UsageError(
+            path, f"line {line}: unknown key {quoted(key)}" if line else f"unknown key {quoted(key)}", hint
+        )
 
 
 def checked(path: Path, key: str, value: Any, kind: str, choices: Mapping[str, Sequence[str]]) -> Any:
     """A value of this kind (`int`, `bool`, `str` or a tuple of them); UsageError for one that makes no sense."""
-    got = "something else" if key in SECRET else repr(value)[:40]
+    got = "something else" if key in SECRET else quoted(value)
     if kind.startswith("tuple"):
         if not isinstance(value, list) or not all(isinstance(item, str | int | float) and item != "" for item in value):
             raise UsageError(path, f"{key}: expected a list of texts, got {got}", f'{key}: ["one", "two"]')
@@ -420,7 +423,7 @@ def checked(path: Path, key: str, value: Any, kind: str, choices: Mapping[str, S
     if kind == "int":
         least, most = 0 if key in _FROM_ZERO else 1, _AT_MOST.get(key, _PERCENT)
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-            what = f"{key}: expected a whole number from {least} to {most:,}, got {str(value)[:40]!r}"
+            what = f"{key}: expected a whole number from {least} to {most:,}, got {quoted(value)}"
             raise UsageError(path, what, f"write a number in these bounds, or take {key} out for its default")
         return value
     if kind == "bool":
@@ -434,7 +437,7 @@ def checked(path: Path, key: str, value: Any, kind: str, choices: Mapping[str, S
         words = [word for word in choices[key] if word]
         local = "a model is named in config.local.yaml: docs/config.md"
         hint = local if words == ["extractive"] else f"write {key}: {words[0]}"
-        raise UsageError(path, f"{key}: expected {' or '.join(words)}, got {text!r}", hint)
+        raise UsageError(path, f"{key}: expected {' or '.join(words)}, got {quoted(text)}", hint)
     return text
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from ralf.document.yaml_text import meaning
+from ralf.text.cleaning import quoted
 from ralf.text.patterns import regex
 
 MAX_BYTES = 1 << 20
@@ -157,7 +158,7 @@ def _mapping(loader: Any, depth: int, most: int) -> dict[str, Any]:
         if len(tree) == most:
             raise BadYaml(f"a mapping of more than {most:,} keys", _line(event))
         if key in tree:
-            raise BadYaml(f"the key {key!r} twice", _line(event))
+            raise BadYaml(f"the key {quoted(key)} twice", _line(event))
         tree[key] = _value(loader, loader.get_event(), depth + 1, most)
     return tree
 

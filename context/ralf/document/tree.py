@@ -12,6 +12,7 @@ from functools import cache
 from operator import attrgetter
 from typing import Any, Literal, TypeVar
 
+from ralf.text.cleaning import quoted
 from ralf.text.frozen import MISSING, NamedTuple, fields, is_frozen
 
 T = TypeVar("T")
@@ -28,7 +29,7 @@ class BadTree(ValueError):
 
     def __init__(self, at: tuple[str, ...], expected: str, found: object) -> None:
         kinds = {dict: "a mapping", list: "a list", type(None): "nothing"}
-        super().__init__(f"expected {expected}, got {kinds.get(type(found)) or ascii(found)[:60]}")
+        super().__init__(f"expected {expected}, got {kinds.get(type(found)) or quoted(found)}")
         self.at = at
 
     def __str__(self) -> str:

@@ -89,6 +89,16 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+_NO_SENTENCE = regex(r"[\w.,:;@/+=$%*~-]{1,40}\Z")
+
+
+def quoted(value: object) -> str:
+    """A value as an error shows it: one that may be a sentence is not repeated, for an agent reads errors, too."""
+    if not isinstance(value, str):
+        return ascii(value)[:40]
+    return ascii(value) if not value or _NO_SENTENCE.match(value) else f"a text of {len(value):,} characters"
+
+
 _ITEM = regex(r"\s*(?:[-*+•]\s+|(?P<number>\d{1,3}[.)]\s+))(?P<text>\S.*)")
 
 _TITLE = regex(r"#{1,6}\s+(?P<text>\S.*)")
