@@ -136,10 +136,11 @@ def as_json(state: TaskState) -> dict[str, Any]:
 
 
 def _verify(state: TaskState) -> str:
-    if not state.has_edited_verify or state.is_foreign:
+    if not (state.has_edited_verify or state.has_agents_verify) or state.is_foreign:
         return state.task.verify
     again = f"accept it: ralf task edit {state.task.id} --verify 'COMMAND'"
-    return f"{state.task.verify}  (not run: an edit of the file changed it; {again})"
+    why = "an agent chose it, and only its own shell runs it" if state.has_agents_verify else "not run: nobody chose it"
+    return f"{state.task.verify}  ({why}; {again})"
 
 
 def _evidence(evidence: Evidence) -> str:

@@ -13,10 +13,13 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from ralf import environment
 from ralf.errors import UsageError
 from ralf.redact import redactor_for
+from ralf.storage import git_files
 from ralf.tasks import store
 from ralf.tasks.model import Task, TaskState
 from ralf.tasks.records import MOST_CHANGES
@@ -99,7 +102,7 @@ class ImportReport:
         tree = self.tree()
         told += [f"problem: {one}" for one in self.problems]
         told += [f"note: {one}" for one in self.notes]
-        allowed = "comes with the list, and runs only if your configuration allows it"
+        allowed = "comes with the list, and does not run before you accept it (ralf task edit ID --verify 'COMMAND')"
         told += [f"{allowed}: {one}" for one in tree["commands"]]
         counts = ", ".join(f"{tree[what]:,} {what}" for what in ("added", "updated", "unchanged"))
         return [*told, f"{counts}{' (dry run: nothing was changed)' if self.dry_run else ''}"]
@@ -131,6 +134,7 @@ def import_tasks(
     lists, notes = task_lists.read_lists(
         os.fspath(path), lambda tree: redactor_for(tasks.project).tree(tree) if has_key else tree
     )
+    is_foreign = _is_foreign(Path(path).expanduser())
     if not dry_run:
         tasks.project.prepare()
     found = [task for one in lists for task in one.found.values()]
@@ -140,7 +144,7 @@ def import_tasks(
         nonlocal first
         states = writer.book.states(writer.book.ordered("true"))
         plan = plan_import(found, states.values())
-        _write(writer, plan.steps)
+        _write(writer, plan.steps, is_foreign=is_foreign)
         first = first or plan  # done once more where the index was torn, it finds its own tasks
         return first
 
@@ -154,12 +158,20 @@ def import_tasks(
     if not dry_run and any(step.changes.get(name) for step in plan.steps for name in _SAID):
         tasks.write(say)  # in one write with the files each record would look at all of them again
     notes += [note for one in lists for note in one.notes]
+    if is_foreign and any(step.changes for step in plan.steps):
+        notes.append("nobody works on these tasks before you have read and accepted them: ralf trust")
     files = tuple(f"{one.origin}: {one.where}" for one in lists)
     return replace(plan, files=files, notes=tuple(notes), dry_run=dry_run)
 
 
-def _write(writer: Writer, steps: Iterable[Step]) -> None:
-    """Write the files of tasks, in the order of the list."""
+def _is_foreign(base: Path) -> bool:
+    """Whether nobody has accepted what lists say: git may have brought one, or no person imports them."""
+    lists = task_lists.lists_of(base) if base.is_dir() else [base]
+    return environment.is_agent() or any(git_files.tracks(one.parent, Path(one.name)) for one in lists)
+
+
+def _write(writer: Writer, steps: Iterable[Step], *, is_foreign: bool) -> None:
+    """Write the files of tasks, in the order of the list; no command of it is one that a person chose."""
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     made = []
     for step in steps:
@@ -169,7 +181,8 @@ def _write(writer: Writer, steps: Iterable[Step]) -> None:
         elif values:
             made.append(writer.change_of(step.id, **values))
     for start in range(0, len(made), MOST_CHANGES):
-        writer.append("seen", changes=made[start : start + MOST_CHANGES])
+        changes = [replace(one, offers="list", foreign=one.foreign or is_foreign) for one in made]
+        writer.append("seen", changes=changes[start : start + MOST_CHANGES])
 
 
 # ---- the plan ----

@@ -58,6 +58,32 @@ def test_an_edited_verify_does_not_run_because_the_holder_ends_the_task(user: Us
     assert not ran.exists()
 
 
+def test_a_command_that_an_agent_chose_for_a_task_runs_in_no_persons_process(user: User) -> None:
+    user.has_typed("init", "--verify-commands", "--yes")
+    user.has_typed("task", "add", "Write the parser", "--id", "TASK-1", "--verify", "true")
+    ran = user.project / "ran"
+    user.does("task", "edit", "TASK-1", "--verify", f"touch {ran}", env=AGENT)
+    user.has_typed("task", "done", "I am done", "--task", "TASK-1")
+    assert not ran.exists()
+    user.does("task", "edit", "TASK-1", "--status", "pending")
+    user.has_typed("task", "edit", "TASK-1", "--verify", f"touch {ran}")
+    user.has_typed("task", "done", "I am done", "--task", "TASK-1")
+    assert ran.exists()
+
+
+def test_what_an_agent_imports_from_a_list_is_nobodys_task_before_a_person_accepts_it(user: User) -> None:
+    user.has_typed("init", "--verify-commands", "--yes")
+    ran = user.project / "ran"
+    stories = [{"id": "US-1", "title": "STRANGE", "priority": 1, "passes": False, "created_by": "root@vm"}]
+    tree = {"branchName": "x", "userStories": stories, "verificationCommands": {"t": f"touch {ran}"}}
+    (user.project / "prd.json").write_text(json.dumps(tree))
+    user.does("import", env=AGENT)
+    assert user.ralf("task", "claim", env=AGENT).status != 0
+    assert "STRANGE" in user.has_typed("trust", answer="y\n")
+    assert "STRANGE" in user.does("task", "claim", env=AGENT).out
+    user.ralf("task", "done", "I am done", env=AGENT)
+
+
 def test_a_task_file_of_a_known_name_from_an_archive_is_no_edit(user: User) -> None:
     user.adds("Write the parser", "--id", "TASK-001", "--text", "Parse the file")
     user.task_file("TASK-001").write_text("---\nid: TASK-001\nstatus: pending\n---\n\n# Write the parser\n\nSTRANGE\n")

@@ -105,7 +105,7 @@ class Limits:
                 text = text.replace(",", "")
             return cls(tokens=int(text), pressure=pressure, window=window)
         except ValueError as error:
-            raise UsageError("threshold", f"{threshold!r} is not a threshold", _THRESHOLDS) from error
+            raise UsageError("threshold", f"{quoted(threshold)} is not a threshold", _THRESHOLDS) from error
 
     def tokens_of(self, window: int) -> int:
         """Return the tokens that may pass without a checkpoint in a window of this size."""

@@ -120,6 +120,7 @@ class Book:
                 waits_for=self.waits(id_),
                 is_foreign=bool(is_foreign),
                 has_edited_verify=bool(task.verify) and self._has_edited_verify(id_, task.verify),
+                has_agents_verify=bool(task.verify) and self.known(id_).has_agents_verify,
                 warnings=(*row["warnings"], *hopeless),
             )
         return None

@@ -8,13 +8,14 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from ralf import environment
 from ralf.document.tree import BadTree, from_tree
 from ralf.errors import Cycle, UsageError
 from ralf.redact import redactor_for
 from ralf.tasks import folders, store
 from ralf.tasks.book import Book
 from ralf.tasks.model import PRIORITY, STATUSES, Task, TaskState
-from ralf.tasks.records import MOST_CHANGES
+from ralf.tasks.records import MOST_CHANGES, Change
 from ralf.tasks.store import Tasks
 from ralf.tasks.taskfile import as_filed
 from ralf.tasks.writing import Writer
@@ -71,7 +72,8 @@ def add_all(new: Sequence[Task], *, root: Root = None) -> list[TaskState]:
             _check_cycles(writer.book, {one.id: one.after for one in named})
             made.extend(named)
         for start in range(0, len(made), MOST_CHANGES):
-            writer.append("seen", changes=[writer.new_file(one) for one in made[start : start + MOST_CHANGES]])
+            changes = [_chosen(writer.new_file(one), one.verify) for one in made[start : start + MOST_CHANGES]]
+            writer.append("seen", changes=changes)
         return [writer.state(one.id) for one in made]
 
     return tasks.write(work)
@@ -111,8 +113,9 @@ def edit(task: str, *, root: Root = None, **changes: Any) -> TaskState:
         is_closed = wanted.get("status", state.task.status) != state.task.status
         if is_closed:
             book.check_free(id_)
-        change = writer.change_of(id_, **wanted)
-        if writer.is_change(change) or ("verify" in wanted and state.has_edited_verify):  # which accepts it as it is
+        change = _chosen(writer.change_of(id_, **wanted), wanted.get("verify", ""))
+        is_offered = state.has_edited_verify or state.has_agents_verify
+        if writer.is_change(change) or ("verify" in wanted and is_offered):  # which accepts it as it is
             writer.append("seen", changes=[change])
         behind = book.states(book.waiting_for(id_) if is_closed and wanted["status"] == "cancelled" else ()).values()
         return writer.state(id_, *(warning for other in behind for warning in other.warnings))
@@ -145,7 +148,8 @@ def split(task: str, titles: Sequence[str], *, root: Root = None) -> list[TaskSt
         told = whole.task
         alike = replace(told, id="", text="", status="pending", route=told.context_route, created="", extra={})
         new = [replace(alike, title=title, after=(), checkpoint=False, verify="") for title in names]
-        verify = "" if whole.has_edited_verify else told.verify  # to copy it would accept it
+        is_offered = whole.has_edited_verify or whole.has_agents_verify
+        verify = "" if is_offered else told.verify  # to copy it would accept it
         new[-1] = replace(new[-1], checkpoint=told.checkpoint, verify=verify)
         named = _named(book, new, told.created_by)
         befores = [told.after, *((one.id,) for one in named)]
@@ -163,6 +167,11 @@ def split(task: str, titles: Sequence[str], *, root: Root = None) -> list[TaskSt
 
 
 # ---- values ----
+
+
+def _chosen(change: Change, verify: str) -> Change:
+    """A change that says who chose this `verify`: an agent, by a command in its client's shell."""
+    return replace(change, offers="agent") if verify and environment.is_agent() else change
 
 
 def _checked(tasks: Tasks, values: Mapping[str, Any]) -> dict[str, Any]:

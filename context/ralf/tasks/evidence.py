@@ -43,7 +43,11 @@ _LARGEST = 32 << 20  # bytes of a file; a larger one is left out
 
 _FOREIGN = "git or an archive has changed the task's file since, and nobody has accepted it"
 
-_EDITED = "an edit of the task's file changed it, and nobody has accepted it: ralf task edit {} --verify 'COMMAND'"
+_EDITED = (
+    "an edit of the file or an import brought it, and nobody has accepted it: ralf task edit {} --verify 'COMMAND'"
+)
+
+_OF_AGENT = "an agent chose it, and nobody has accepted it: ralf task edit {} --verify 'COMMAND'"
 
 _OURS = (".git", ".autonomous")  # folders that change by the hand of git, and of ralf itself
 
@@ -99,7 +103,10 @@ def refusal_of(state: TaskState) -> str:
     """
     if state.is_foreign:
         return _FOREIGN
-    return _EDITED.format(state.task.id) if state.has_edited_verify else ""
+    if state.has_edited_verify:
+        return _EDITED.format(state.task.id)
+    is_beyond = state.has_agents_verify and not environment.is_agent()  # an agent may run what it likes in its sandbox
+    return _OF_AGENT.format(state.task.id) if is_beyond else ""
 
 
 def has_failed(project: Project, task: Task, evidence: Evidence) -> bool:

@@ -137,7 +137,9 @@ class TaskState:
     summary     what came of it, as whoever did it says; of a failed one `reason`
     waits_for   ids that keep it from being claimed: dependencies and what the plan puts before it
     is_foreign  git or an archive brought its file, and nobody has accepted it: it is never claimed
-    has_edited_verify  whether its `verify` came by an edit of its file, and nobody has accepted it: it is never run
+    has_edited_verify  whether its `verify` came by an edit of its file or with a list, and nobody has accepted it: it
+                is never run
+    has_agents_verify  whether an agent chose it, and nobody has accepted it: it runs in the shell of an agent alone
     """
 
     task: Task = Task()
@@ -154,6 +156,7 @@ class TaskState:
     waits_for: tuple[str, ...] = ()
     is_foreign: bool = False
     has_edited_verify: bool = False
+    has_agents_verify: bool = False
     warnings: tuple[str, ...] = ()
 
     @property

@@ -82,6 +82,7 @@ class Change:
     tree    what it says then; `is_cut`: without secrets that it has
     foreign whether the file is not this user's, and stays so: a pull changed it while its task was claimed
     prior   what it said before, where that is not what the record before says
+    offers  who chose its `verify`, where no person did: "agent" in its client's shell, "list" of another tool; else ""
     """
 
     task: str = ""
@@ -92,6 +93,7 @@ class Change:
     is_cut: bool = False
     foreign: bool = False
     prior: Mapping[str, Any] | None = None
+    offers: str = ""
 
 
 # ---- records ----
@@ -128,12 +130,14 @@ class Known(Change):
 
     boot             in which run of the machine that was recorded, "" where nobody knows
     order            the place of the task's first record: of tasks of one second the first one is the older one
-    has_edited_verify  whether an edit of the file gave it its `verify`, and no command of ralf has accepted it since
+    has_edited_verify  whether an edit of the file, or a list, gave it its `verify`, and nobody has accepted it since
+    has_agents_verify  whether an agent did, by a command
     """
 
     boot: str = ""
     order: int = 0
     has_edited_verify: bool = False
+    has_agents_verify: bool = False
 
 
 def known(rows: Rows, id_: str) -> Known:
@@ -170,7 +174,7 @@ def fold(rows: Rows, record: Record) -> None:
         for _, digest in body.get("digests", ()):
             rows.put(f"own/{digest}", 1)
         for place, change in enumerate(body.get("changes", ())):
-            by_command = record.by != BY_FILE
+            by_command = record.by != BY_FILE and change.get("offers") != "list"
             _note(rows, change, MOST_CHANGES * record.revision + place, by_command, body.get("kind") == "seen")
         if (kind := _KINDS.get(body.get("kind", ""))) is not None:
             known = rows.one(f"known/{body['task']}") or {}
@@ -199,7 +203,8 @@ def _note(rows: Rows, change: Mapping[str, Any], order: int, by_command: bool, i
     if tree is None and was.get("tree") is not None:  # a record may have only the values that change
         tree = {**was["tree"], **change.get("values", {})}
     verify = (tree or {}).get("verify", "")
-    accepts = by_command and is_seen and base == digest
+    by_agent = by_command and change.get("offers") == "agent"
+    accepts = by_command and not by_agent and is_seen and base == digest
     is_kept = verify == (was.get("tree") or {}).get("verify", "") and not accepts
     more = {
         "place": change.get("place", ""),
@@ -212,6 +217,7 @@ def _note(rows: Rows, change: Mapping[str, Any], order: int, by_command: bool, i
         "boot": str(rows.one("boot") or ""),
         "order": was.get("order") or order,
         "has_edited_verify": was.get("has_edited_verify", False) if is_kept else not by_command and bool(verify),
+        "has_agents_verify": was.get("has_agents_verify", False) if is_kept else by_agent and bool(verify),
     }
     _put(rows, change["task"], {**was, **more})
 
