@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,7 @@ def judge(
         return Judged(HALF, what=half) if content != rendered and _is_young(path) else Judged(OURS)
     if found.stamp is None and _is_render(state, store, stream, digest):
         return Judged(OURS)
-    if not accept and not (is_own and _is_of_head(place, state, store, stream)):
+    if not accept and not (is_own and not place.brought(content, partial(_is_known, place, state, store, stream))):
         return Judged(NEW, what=f"{place.file}: was not written by your ralf: left as it is")
     is_whole = found.is_whole and found.stamp is not None and found.stamp.layout == state.family.layout
     if not found.is_whole and _is_young(path):
@@ -126,10 +127,9 @@ def _is_torn(content: bytes, rendered: bytes) -> bool:
     return len(rest) == len(content) and all(one in (0, other) for one, other in zip(content, rest, strict=True))
 
 
-def _is_of_head(place: Place, state: State, store: Store, stream: str) -> bool:
-    """Whether git has brought nothing: what it has of the file in HEAD, if anything, is this user's."""
-    theirs = place.head()
-    if theirs is None or digest_of(theirs) == state.render or state.has_absorbed(digest_of(theirs)):
+def _is_known(place: Place, state: State, store: Store, stream: str, theirs: bytes) -> bool:
+    """Whether what git has of a file is this user's: a render, or a save that was absorbed."""
+    if digest_of(theirs) == state.render or state.has_absorbed(digest_of(theirs)):
         return True
     try:
         found = state.family.parse(theirs, place.file)

@@ -25,7 +25,7 @@ class Place:
     lock   that every writer holds
     index  None where there can be none
     left   why the file is not written, "" where it is
-    head   what git has of the file in HEAD, None for nothing: asked about what is not ours
+    brought  whether git has brought these bytes, by what is known to be this user's: asked about what is not ours
     most   bytes of a file that is read
     mode   of a new file
     """
@@ -35,7 +35,7 @@ class Place:
     lock: Path
     index: Path | None
     left: Callable[[], str]
-    head: Callable[[], bytes | None]
+    brought: Callable[[bytes, Callable[[bytes], bool]], bool]
     most: int
     mode: int = 0o600
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -41,7 +42,7 @@ def document_of(project: Project, agent: str) -> Document:
         lock=project.folder / "locks" / "memory" / f"{agent}.lock",
         index=project.room_for(NAME),
         left=left,
-        head=lambda: project.git.in_head(path),
+        brought=partial(project.git.has_brought, path),
         most=file.LONGEST_FILE,
     )
 

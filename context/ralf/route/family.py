@@ -146,7 +146,7 @@ def document_of(project: Project, route: str, *, redacts: bool = True, is_writte
         lock=project.route_lock(route),
         index=project.room_for(NAME),
         left=lambda: project.git.would_commit(file),
-        head=lambda: project.git.in_head(file),
+        brought=partial(project.git.has_brought, file),
         most=MAX_BYTES - 1,
     )
     family = RouteFamily(route, partial(redacted_file, project), partial(redacted, project))

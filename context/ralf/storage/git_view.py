@@ -10,11 +10,11 @@ import errno
 import json
 import os
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
-from ralf import environment
 from ralf.errors import UsageError
 from ralf.storage import git_files, locks, registry
 from ralf.storage.files import content_of, open_single_link
@@ -78,17 +78,12 @@ class GitView:
         if self.tracks(path):
             self._refuse(path, "git tracks it: what is recorded there would be committed with the next change")
 
-    def in_head(self, path: Path) -> bytes | None:
-        """What git has of a file of the store in HEAD, b"" where it cannot tell; None for nothing."""
-        if not self._indexes:
-            return None
-        import subprocess  # loaded only to ask git
+    def has_brought(self, path: Path, content: bytes, is_known: Callable[[bytes], bool]) -> bool:
+        """Whether git has brought a file of the store with these bytes, or cannot tell now; see `git_files.brought`.
 
-        try:
-            found = git_files.ask(path.parent, ["cat-file", "blob", f"HEAD:./{path.name}"], environment.of_a_model())
-        except (OSError, subprocess.TimeoutExpired):
-            return b""
-        return found.stdout if found is not None and found.returncode == 0 else None
+        is_known  whether other bytes that git has of it are this user's
+        """
+        return bool(self._indexes) and any(git_files.brought({path: content}, is_known))
 
     def would_commit(self, path: Path) -> str:
         """Why a route file is left as it is: git tracks it; "" where it may be written."""

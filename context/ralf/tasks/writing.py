@@ -261,7 +261,7 @@ class Writer:
 
     def _place(self, id_: str, target: Path) -> Place:
         prev = self._looker.prev(id_)
-        return Place(target, prev, prev, None, lambda: "", lambda: None, MAX_BYTES, _MODE)
+        return Place(target, prev, prev, None, lambda: "", lambda *_: False, MAX_BYTES, _MODE)
 
     def _keep_folder(self) -> None:
         """Keep git from taking a folder from which all tasks went for one that was renamed."""
