@@ -174,6 +174,21 @@ def test_the_command_that_completes_a_task_completes_it_when_it_succeeded(
     assert watcher.see(result, 5) == reason
 
 
+def test_a_plan_with_every_step_completed_is_a_list_that_is_done(session: Session) -> None:
+    plan = [{"step": "one", "status": "completed"}]
+    event = session.event("call", tool="update_plan", input={"plan": plan})
+    assert BudgetWatcher().see(event, 5) == "todos-done"
+
+
+def test_closing_the_last_open_item_is_a_list_that_is_done(session: Session) -> None:
+    watcher = BudgetWatcher()
+    for number in (1, 2):
+        watcher.see(session.event("result", f"Task #{number} created successfully: x", tool="TaskCreate"), 5)
+    assert watcher.see(session.update("1", "in_progress"), 5) is None
+    assert watcher.see(session.update("1", "completed"), 5) is None
+    assert watcher.see(session.update("2", "completed"), 5) == "todos-done"
+
+
 steps = st.lists(
     st.tuples(
         st.sampled_from(("user", "assistant", "result", "call", "compaction", "clear", "again")),
