@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -61,22 +60,6 @@ def _streams(draw: st.DrawFn) -> list[Any]:
     return records
 
 
-def groups(events: list[Event]) -> Iterator[list[Event]]:
-    """The smallest stretches between which a segment may end: records, and calls with their results."""
-    group: list[Event] = []
-    waiting: set[str] = set()
-    for _, record in itertools.groupby(events, key=lambda event: event.start):
-        for event in record:
-            group.append(event)
-            if event.kind in ("call", "result"):
-                waiting ^= {event.call_id}
-        if not waiting:
-            yield group
-            group = []
-    if group:
-        yield group
-
-
 def weight(events: list[Event]) -> int:
     return sum(len(event.text) for event in events if event.kind not in ("compaction", "other"))
 
@@ -93,18 +76,6 @@ def test_segments_put_together_are_the_stream_and_each_says_where_it_lies(record
         assert (piece.start, piece.end) == (piece.events[0].start, piece.events[-1].end)
         assert piece.tokens == weight(list(piece.events))
     assert all(one.end == other.start for one, other in itertools.pairwise(pieces))
-
-
-@given(_streams(), st.sampled_from([1, 10, 50, LIMIT, 1000]))
-@settings(quick, max_examples=examples(120))
-def test_no_segment_passes_the_limit_that_could_have_been_cut(records: list[Any], limit: int) -> None:
-    events = stream(*records)
-    whole = list(groups(events))
-    for piece in segments(events, limit):
-        if piece.tokens > limit:
-            heavy = [group for group in groups(list(piece.events)) if weight(group)]
-            assert len(heavy) == 1
-            assert heavy[0] in whole
 
 
 # ---- the budget watcher ----
