@@ -154,6 +154,29 @@ def test_coroutines_of_two_loops_and_a_thread_make_a_call_once(tmp_path: Path) -
     run.close()
 
 
+def test_a_coroutine_s_call_within_itself_is_refused_and_a_cancelled_one_leaves_the_key_free(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with AsyncAgentRun("r", root=tmp_path) as run:
+
+            async def inner(_: str) -> Any:
+                return await run.once("k", lambda _: 1)
+
+            with pytest.raises(UsageError):
+                await asyncio.wait_for(run.once("k", inner), HANGS)
+
+            async def slow(_: str) -> None:
+                await asyncio.sleep(HANGS)
+
+            task = asyncio.create_task(run.once("k", slow))
+            await asyncio.sleep(0.1)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert await asyncio.wait_for(run.once("k", lambda _: 3), HANGS) == 3
+
+    asyncio.run(work())
+
+
 # ---- agent forget ----
 
 

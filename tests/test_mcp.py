@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 import ralf
 import storekit
 from loopkit import until
-from ralf import api
+from ralf import api, project as projects, routing
 from ralf.text import tokens
 from ralf.text.cleaning import OWN_OUTPUT, outside
 from ralf_integrations.hooks import session_registry
@@ -154,6 +154,34 @@ def test_a_checkpoint_takes_no_other_file_whoever_asks_for_it(project: Path, tmp
         refused(project, "checkpoint", route="new", transcript=path)
     refused(project, "checkpoint", route="new")
     refused(project, "get_context", route="new")
+
+
+def test_a_route_that_is_not_there_yet_may_be_chosen_and_is_no_terminals(project: Path) -> None:
+    routing.use(projects.find(project), "mine")
+
+    async def chosen(client: Any) -> Any:
+        used = await client.call_tool("use_route", {"route": "fresh"})
+        return used, await client.call_tool("list_routes", {})
+
+    used, listed = driven(project, chosen)
+    assert "nothing is kept of it yet" in text_of(used)
+    assert "route: fresh (" in text_of(listed)
+    assert routing.choose(projects.find(project)).route == "mine"
+
+
+def test_a_message_is_sent_to_another_agent_and_taken_once(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = ["The column `tide` is NOT NULL now."]
+    refused(project, "send_message", to="reviewer", summary="Nobody has this name yet.")
+    for words in (("add", "Review"), ("claim",)):
+        assert storekit.process("task", *words, cwd=project, RALF_AGENT="reviewer").status == 0
+    sent = called(project, "send_message", to="reviewer", summary="The schema changed.", facts=facts)
+    assert "reviewer: " in text_of(sent)
+    refused(project, "send_message", to="reviewer", summary="Look.", facts=["x\n" * 11])
+    monkeypatch.setenv("RALF_AGENT", "reviewer")
+    taken = called(project, "receive_messages")
+    assert facts[0] in text_of(taken)
+    assert "NOT NULL" not in outside(text_of(taken))
+    assert text_of(called(project, "receive_messages")) == "no message waits"
 
 
 @pytest.mark.ci

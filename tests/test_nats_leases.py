@@ -14,7 +14,6 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -210,61 +209,3 @@ def test_a_signal_from_another_machine_wakes_a_wait(machines: Machines) -> None:
     text, when = said(one).split()
     assert text == "on"
     assert float(when) - began < 2.0 * slower(time.monotonic)
-
-
-# ---- elections ----
-
-
-@contextmanager
-def besieged(
-    folder: Path, lease: int
-) -> Iterator[tuple[subprocess.Popen[str], subprocess.Popen[str], natskit.Servers]]:
-    """A process that holds a run, one of another machine that asks for it all the time, and three servers."""
-    servers = natskit.Servers(3)
-    servers.ready()
-    machines = Machines(folder, servers, lease)
-    try:
-        one = machines.start("one", _HOLDS)
-        assert said(one) == "holds 1"
-        two = machines.start("two", _TAKES_OVER)
-        said(two)
-        tell(two, "go")
-        yield one, two, servers
-    finally:
-        machines.end()
-        servers.stop()
-
-
-@pytest.mark.release(seconds=60)
-def test_a_holder_that_renews_in_time_is_never_taken_over_while_leaders_die(tmp_path: Path) -> None:
-    """The lease lasts as long as it does by default: elections take up to 9 seconds of it."""
-    with besieged(tmp_path, 15) as (one, two, servers):
-        for stream in ("RALF_LEASES-", "RALF-"):
-            _kill_leader(servers, stream)
-            time.sleep(13)
-            servers.ready()
-            time.sleep(2)
-        tell(one, "save")
-        assert said(one) == "saved 2"
-        one.kill()
-        assert float(said(two).split()[0]) > 25
-
-
-def test_a_lease_that_ends_during_an_election_is_taken_over(tmp_path: Path) -> None:
-    """So the test before can fail, and a lease is not to be shorter than an election."""
-    with besieged(tmp_path, 3) as (one, two, servers):
-        _kill_leader(servers, "RALF_LEASES-")
-        assert said(two).split()[1] == "2"
-        tell(one, "save")
-        assert said(one).startswith("StaleLease r: its claim, term 1, was lost; bob has it now, term 2")
-
-
-def _kill_leader(servers: natskit.Servers, stream: str) -> None:
-    for number in range(3):
-        found = servers.asked(number, "jsz?streams=1&accounts=1")
-        for account in found.get("account_details") or ():
-            for one in account.get("stream_detail") or ():
-                if one["name"].startswith(stream) and one.get("cluster", {}).get("leader"):
-                    servers.signal(int(one["cluster"]["leader"].removeprefix("n")), signal.SIGKILL)
-                    return
-    raise AssertionError(f"{stream} has no leader")

@@ -186,6 +186,16 @@ def test_a_creds_file_that_cannot_count_is_refused_without_its_words(
     assert not [word for word in [*words, "HUNTER2"] if word in told(refused.value)]
 
 
+@pytest.mark.parametrize(
+    "more",
+    [{"user": "ralf"}, {"password": "hunter2"}, {"user": "ralf", "password": "hunter2", "creds": "/x"}, {"key": "/x"}],
+)
+def test_half_a_login_and_two_are_refused(more: dict[str, str]) -> None:
+    with pytest.raises(UsageError) as refused:
+        Address(("nats://127.0.0.1:1",), **more)
+    assert "hunter2" not in told(refused.value)
+
+
 @pytest.mark.ci
 def test_the_environment_has_the_login_in_place_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with running(tmp_path) as servers:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -61,22 +60,6 @@ def _streams(draw: st.DrawFn) -> list[Any]:
     return records
 
 
-def groups(events: list[Event]) -> Iterator[list[Event]]:
-    """The smallest stretches between which a segment may end: records, and calls with their results."""
-    group: list[Event] = []
-    waiting: set[str] = set()
-    for _, record in itertools.groupby(events, key=lambda event: event.start):
-        for event in record:
-            group.append(event)
-            if event.kind in ("call", "result"):
-                waiting ^= {event.call_id}
-        if not waiting:
-            yield group
-            group = []
-    if group:
-        yield group
-
-
 def weight(events: list[Event]) -> int:
     return sum(len(event.text) for event in events if event.kind not in ("compaction", "other"))
 
@@ -93,18 +76,6 @@ def test_segments_put_together_are_the_stream_and_each_says_where_it_lies(record
         assert (piece.start, piece.end) == (piece.events[0].start, piece.events[-1].end)
         assert piece.tokens == weight(list(piece.events))
     assert all(one.end == other.start for one, other in itertools.pairwise(pieces))
-
-
-@given(_streams(), st.sampled_from([1, 10, 50, LIMIT, 1000]))
-@settings(quick, max_examples=examples(120))
-def test_no_segment_passes_the_limit_that_could_have_been_cut(records: list[Any], limit: int) -> None:
-    events = stream(*records)
-    whole = list(groups(events))
-    for piece in segments(events, limit):
-        if piece.tokens > limit:
-            heavy = [group for group in groups(list(piece.events)) if weight(group)]
-            assert len(heavy) == 1
-            assert heavy[0] in whole
 
 
 # ---- the budget watcher ----
@@ -172,6 +143,21 @@ def test_the_command_that_completes_a_task_completes_it_when_it_succeeded(
     assert watcher.see(call, 5) is None
     result = replace(session.event("result", "TASK-1: completed"), call_id="c1", failed=failed)
     assert watcher.see(result, 5) == reason
+
+
+def test_a_plan_with_every_step_completed_is_a_list_that_is_done(session: Session) -> None:
+    plan = [{"step": "one", "status": "completed"}]
+    event = session.event("call", tool="update_plan", input={"plan": plan})
+    assert BudgetWatcher().see(event, 5) == "todos-done"
+
+
+def test_closing_the_last_open_item_is_a_list_that_is_done(session: Session) -> None:
+    watcher = BudgetWatcher()
+    for number in (1, 2):
+        watcher.see(session.event("result", f"Task #{number} created successfully: x", tool="TaskCreate"), 5)
+    assert watcher.see(session.update("1", "in_progress"), 5) is None
+    assert watcher.see(session.update("1", "completed"), 5) is None
+    assert watcher.see(session.update("2", "completed"), 5) == "todos-done"
 
 
 steps = st.lists(

@@ -89,26 +89,6 @@ def test_a_file_that_is_not_as_the_user_allowed_it_allows_nothing_and_the_eviden
     assert not (project.root / "ran").exists()
 
 
-@pytest.mark.parametrize(
-    ("command", "state", "status"),
-    [
-        ("exit 0", "verified", 0),
-        ("exit 3", "failed", 3),
-        ("echo 5 failed; echo FAILED; exit 0", "verified", 0),  # words decide nothing
-        ("echo 7 passed; exit 1", "failed", 1),
-        ("kill -9 $$", "failed", -9),
-        ("no-such-program-of-tide", "failed", 127),
-        ("cat", "verified", 0),  # nothing to read
-        ("printf 'a\\0b\\377\\376\\033[31m'; exit 1", "failed", 1),
-    ],
-)
-def test_the_exit_status_alone_decides(project: Project, command: str, state: str, status: int) -> None:
-    allow(project)
-    found = verify(project, Task("TASK-1", verify=command), context(FAILED))
-    assert found is not None and (found.state, found.exit_status) == (state, status)
-    assert "\0" not in found.output and "\x1b" not in found.output
-
-
 def test_a_command_runs_in_the_project_without_our_variables_and_without_keys(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

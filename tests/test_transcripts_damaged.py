@@ -22,7 +22,6 @@ import rollouts as r
 import test_transcripts_claude_code as c
 from clocks import in_line
 from examples import examples
-from ralf.errors import Damaged
 from ralf.transcripts.events import START, Event
 from ralf.transcripts.reader import Transcript, open_transcript
 
@@ -292,22 +291,3 @@ def test_reading_in_pieces_tells_what_reading_at_once_tells(tmp_path: Path, made
         event = data.draw(st.sampled_from(at_once))
         rest = [later for later in at_once if later.start.byte >= event.end.byte]
         assert list(open_transcript(whole).events(event.end)) == rest
-
-
-@pytest.mark.ci
-@each
-@in_folder
-@given(data=st.data())
-def test_any_bytes_in_a_log_give_events_or_a_damaged_error(tmp_path: Path, made: Format, data: st.DataObject) -> None:
-    content = bytearray(made.write(tmp_path / "s.jsonl", *made.records).read_bytes())
-    for _ in range(data.draw(st.integers(1, 8))):
-        at = data.draw(st.integers(0, len(content) - 1))
-        piece = data.draw(
-            st.sampled_from([b"", b"\n", b'"', b"\\", b"{", b"}", b"[", b"\0", b"\xff", b"9" * 5_000, b"\r"])
-        )
-        content[at : at + data.draw(st.integers(0, 40))] = piece or b" "
-    (tmp_path / "s.jsonl").write_bytes(content)
-    try:
-        read(tmp_path / "s.jsonl")
-    except Damaged as error:
-        assert str(tmp_path) in str(error)

@@ -9,21 +9,15 @@ from typing import Any
 
 import pytest
 import scenario
-from offline import World, bash, said, waited, why_not
+from offline import World, bash, said, why_not
 from scenario import CHOICE, FEW, MUCH, ON_ROUTE, REQUEST, ROUTE, RULE, install, script, work
 
 import ralf
 import ralf.errors
-from examples import each_second
 
 pytestmark = [pytest.mark.release, pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")]
 
 both = pytest.mark.parametrize("client", ["claude-code", "codex"])
-more = [
-    pytest.param(name, marks=pytest.mark.skipif(bool(why_not(name)), reason=why_not(name) or "-"))
-    for name in ("gemini", "opencode")
-]
-every_client = pytest.mark.parametrize("client", ["claude-code", "codex", *each_second(more)])
 
 
 def checkpoints(world: World, route: str = ROUTE) -> tuple[Any, ...]:
@@ -31,37 +25,6 @@ def checkpoints(world: World, route: str = ROUTE) -> tuple[Any, ...]:
         return ralf.get_context(route, root=world.project).checkpoints
     except ralf.errors.RalfError:
         return ()
-
-
-@every_client
-def test_a_session_that_crosses_the_threshold_leaves_a_checkpoint(world: World, client: str) -> None:
-    install(world, client, FEW)
-    steps = [bash(MUCH, text=CHOICE), bash("sleep 2", text="Wait."), bash("echo later"), said("All done.")]
-    ran = work(world, client, REQUEST, steps, env=ON_ROUTE)
-    assert ran.status == 0, ran.err
-    assert waited(lambda: checkpoints(world))
-    context = ralf.get_context(ROUTE, root=world.project)
-    assert context.began_as == REQUEST
-    assert CHOICE in context.history
-
-
-@every_client
-def test_a_fresh_session_is_sent_what_a_killed_one_did(world: World, client: str) -> None:
-    install(world, client, FEW)
-    scenario.killed_in_the_seventh_step(world, client)
-    before = len(world.asked())
-    assert before == 7
-    ran = work(world, client, "Go on.", [said("I go on with step 7.")], env=ON_ROUTE)
-    assert ran.status == 0, ran.err
-    sent = world.asked()[before]
-    for text in (
-        REQUEST,
-        "Step 7 of 10",
-        "src/tides.py",
-        "cat src/harbours.csv",
-        "carry the harbour offsets over",
-    ):
-        assert text in sent, text
 
 
 @both
@@ -89,17 +52,6 @@ def test_what_a_compaction_drops_is_handed_over_after_it(world: World, client: s
         assert text in after, text
     if client == "claude-code":  # the only one whose own summary can be steered
         assert "in their very words" in wanted
-
-
-@every_client
-def test_a_route_that_a_prompt_names_arrives(world: World, client: str) -> None:
-    install(world, client)
-    ralf.record_decision("api-keys", "Rotate the keys each night", rationale="they leaked once", root=world.project)
-    ralf.record_decision("other-work", "Paint the shed green", root=world.project)
-    work(world, client, "Look at api-keys and tell me what is left to do.", [said("Nothing.")])
-    sent = world.asked()[0]
-    assert "Rotate the keys each night" in sent
-    assert "Paint the shed green" not in sent
 
 
 @pytest.mark.skipif(bool(why_not("gemini")), reason=why_not("gemini") or "-")
