@@ -503,6 +503,8 @@ def test_runs_are_found_below_documents_and_other_runs_but_not_in_other_folders(
         )
     put(tmp_path, "runs/run-0002/docs/RESULTS.md", "# Results\n\nThe same, in more words.\n")
     put(tmp_path, "bin/run-scripts/go.sh", "true\n")
+    put(tmp_path, "lib/RESULTS.md", "# Results\n\nA repository of its own is no run.\n")
+    (tmp_path / "lib" / ".git").mkdir()
     put(tmp_path, "runs/run-integration-test/THOUGHTS.md", "# Thoughts\n\nThe buoys answer one after the other.\n")
     report = migrate("run-folders", root=tmp_path)
     assert [one.path for one in report.files] == [

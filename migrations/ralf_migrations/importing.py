@@ -107,12 +107,12 @@ def find(project: Project, report: Report, base: Path, names: Sequence[str], *, 
         folder = Path(place)
         copies = {one for one in (*inner, *files) if any(fnmatchcase(one.lower(), each) for each in _BACKUPS)}
         report.backups += [name_of(project, folder / one) for one in copies]
-        passed = _PASSED_OVER | copies
-        inner[:] = sorted(one for one in inner if one not in passed and folder / one != project.folder)
         is_within = any(parent in runs for parent in folder.parents)
         if RUNS in names and run_folders.is_run(folder, inner, files, is_within=is_within):
             runs.add(folder)
             found.append((RUNS, folder))
+        passed = _PASSED_OVER | copies
+        inner[:] = sorted(one for one in inner if one not in passed and folder / one != project.folder)
         if folder in runs and len(names) > 1:
             continue
         for path in (folder / one for one in files if one not in copies):

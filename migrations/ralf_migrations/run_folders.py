@@ -33,7 +33,7 @@ def is_run(folder: Path, inner: Collection[str], names: Collection[str], *, is_w
     found = _NAME.match(folder.name)
     if found is not None and (found["number"] or here & _MARKS):
         return True
-    return not is_within and _HOLDS_RUNS.isdisjoint((*inner, *names)) and bool(here & _DOCUMENTS)
+    return not is_within and _HOLDS_RUNS.isdisjoint(inner) and bool(here & _DOCUMENTS)
 
 
 def by_time(path: Path) -> tuple[str, str]:

@@ -34,22 +34,10 @@ def open_named(project: Project) -> Store | None:
         from ralf_integrations.stores.nats_store import NatsStore
     except ModuleNotFoundError:
         raise UsageError(where, "store: nats needs its client", "pip install 'ralf-context[nats]'") from None
-    user, password, creds = environment.nats_login() or (
-        settings.nats_user,
-        settings.nats_password,
-        settings.nats_creds,
-    )
-    address = Address(
-        settings.nats_servers,
-        user=user,
-        password=password,
-        creds=creds,
-        ca=settings.nats_ca,
-        certificate=settings.nats_certificate,
-        key=settings.nats_key,
-    )
+    login = environment.nats_login() or (settings.nats_user, settings.nats_password, settings.nats_creds)
+    certificates = settings.nats_ca, settings.nats_certificate, settings.nats_key
     return NatsStore(
-        address,
+        Address(settings.nats_servers, *login, *certificates),
         settings.nats_project,
         key=bytes.fromhex(owner.key),
         replicas=settings.nats_replicas,

@@ -25,7 +25,6 @@ from urllib.parse import quote
 from uuid import uuid4
 
 from nats.aio.client import Client
-from nats.aio.msg import Msg
 from nats.js.api import RetentionPolicy, StorageType, StreamConfig
 from nats.js.errors import APIError, NotFoundError
 
@@ -154,7 +153,9 @@ class Log:
                         break
                     if status:
                         return None
-                    message = _message_of(answer)
+                    headers = dict(answer.headers or {})
+                    seq, when = int(headers["Nats-Sequence"]), _seconds(headers["Nats-Time-Stamp"])
+                    message = Message(headers["Nats-Subject"], seq, headers, answer.data, when)
                     if message.seq < (found[-1].seq + 1 if found else first):
                         raise ValueError("a message out of order")  # which would be asked for again and again
                     found.append(message)
@@ -196,7 +197,8 @@ class Log:
         sent = {**headers, ID: quote(id, safe=""), _EXPECTED: str(expected)}
         limit = _FIRST_ATTEMPT
         while True:
-            self._make_sure()
+            while not self.is_there():
+                self._make()
             is_refused = False
             try:
                 acknowledged = self.link.run(
@@ -317,10 +319,6 @@ class Log:
             return False
         return True
 
-    def _make_sure(self) -> None:
-        while not self.is_there():
-            self._make()
-
     def _make(self) -> None:
         config = StreamConfig(
             name=self.name,
@@ -417,12 +415,6 @@ def _named(header: str) -> tuple[str, int, int]:
     if found is None:
         raise Damaged("chunks", "names no chunks")
     return found[1], int(found[2]), int(found[3])
-
-
-def _message_of(answer: Msg) -> Message:
-    headers = dict(answer.headers or {})
-    seq, when = int(headers["Nats-Sequence"]), _seconds(headers["Nats-Time-Stamp"])
-    return Message(headers["Nats-Subject"], seq, headers, answer.data, when)
 
 
 def _seconds(text: str) -> float:

@@ -65,7 +65,7 @@ _PROJECT = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}[A-Za-z0-9])?", re.ASCI
 
 _TOKEN = re.compile(r"([1-9][0-9]{0,18})\.([1-9][0-9]{0,18})", re.ASCII)
 
-_NAME = 32  # hexadecimal digits of what stands for an id
+_NAME = 32  # hexadecimal digits of what stands for an id on the server
 
 _PAUSE = 0.01  # seconds until an append is tried again that another one was in the way of
 
@@ -157,7 +157,9 @@ class NatsStore:
                     raise Conflict(stream, head.token)
             headers = {_NUMBER: str(head.number + 1), **({_BASE: str(head.base)} if head.base else {})}
             try:
-                seq = self._put(stream, [(id, record)], headers, name=self._name(subject, id), expected=head.seq)
+                seq = self._put(
+                    stream, [(id, record)], headers, name=self._cipher.name(subject, id)[:_NAME], expected=head.seq
+                )
             except Moved:  # if the head is the same yet, what was in the way has not landed
                 time.sleep(_PAUSE)
                 head = self._head(stream)
@@ -192,10 +194,6 @@ class NatsStore:
         subject = self._subject(stream)
         content = self._cipher.encrypt(lines, subject, name, *_meaning(headers))
         return self.log.put(subject, content, headers, id=name, expected=expected)
-
-    def _name(self, subject: str, id: str) -> str:  # noqa: A002
-        """What stands for an id on the server."""
-        return self._cipher.name(subject, id)[:_NAME]
 
     def read(self, stream: str, *, after: Token | None = None) -> Iterator[Entry]:
         _, entries, damage = self._view(stream, after)
