@@ -58,7 +58,7 @@ def test_a_session_is_looked_at_first_and_then_not_before_something_can_fall_due
 def test_between_two_checkpoints_with_small_outputs_few_looks_are_made(rig: Rig) -> None:
     rig.configure(threshold=20_000)
     wide = {"parentUuid": "4d7e7cb2-df1a-40c3-a4a2-54c208b008f2", "cwd": str(rig.root), "version": "2.1.36"}
-    output, looks, calls = "the tide table of harbour reader column station level " * 9, 0, 0
+    output, looks, calls = "the tide table of harbour reader column station level " * 14, 0, 0
     while not rig.checkpoints() and calls < 400:
         calls += 1
         call = {"type": "tool_use", "id": f"toolu_{calls:024}", "name": "Bash", "input": {"command": "make part"}}
