@@ -71,6 +71,14 @@ VARIANTS = (
     Variant("fuzz", "transcript", "hang", "--rounds 60 --only transcript"),
     Variant("fuzz", "cache", "memory", "--rounds 7 --only cache"),
     Variant("roundtrip", "nothing is quoted", "at the margin", "--rounds 150"),
+    Variant("thresholds", "hints that look too far ahead", "late", "--sessions 1 --most 200000 --threshold 10000", 30),
+    Variant(
+        "thresholds",
+        "a watcher that counts what is injected",
+        "early",
+        "--sessions 1 --most 200000 --threshold 10000",
+        30,
+    ),
     *(
         Variant("cut_secrets", name, "left", "--rounds 8000")
         for name in ("each piece by itself", "what may follow an end", "what goes on from an end")
