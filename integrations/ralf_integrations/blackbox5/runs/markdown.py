@@ -219,16 +219,17 @@ _OF_THE_LOOP = re.compile(
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _LONGEST_LINE = 2_000  # characters of a line that are looked at
 _LEAST_WORDS = 2  # of a whole part below which nothing is said
+_CODE_NAME = re.compile(r"(?<![a-z])[a-z]+(?:_[a-z]+)+|run-[\w-]+|CORE-[\w-]+")
 _DONE = re.compile(r"\b(?:done|fixed|failed|passed|works|finished|completed?)\b", re.IGNORECASE)
 
 
 def says_something(lines: Sequence[Line], *, header: bool = False) -> bool:
-    """Whether anybody wrote anything in these lines: two words at least, or "Done.".
+    """Whether anybody wrote anything in these lines: two words at least that are no names of code, or "Done.".
 
     header  they stand at a document's top, where every field names the run
     """
     said = " ".join(_written(line, header=header) for line in lines)
-    return len(_WORD.findall(said)) >= _LEAST_WORDS or bool(_DONE.search(said))
+    return len(_WORD.findall(_CODE_NAME.sub(" ", said))) >= _LEAST_WORDS or bool(_DONE.search(said))
 
 
 def without_marks(lines: Sequence[Line]) -> list[Line]:
