@@ -1,4 +1,4 @@
-"""The checkpoint of a run: of which route and transcript, once per crossing of a mark; and what the commands print."""
+"""The checkpoint of a run, of which route and transcript; and what the commands print."""
 
 from __future__ import annotations
 
@@ -72,28 +72,18 @@ class Checkpointing:
     route       the route; "": the one that is meant, as `ralf route` tells it
     transcript  the session log, or a run's folder; None: this project's newest session, else the run's folder
     root        the project; None: as everywhere, but looked for from the run's folder upwards
-    threshold   percent of the window at which one is made; 0: none is
-    crossed     the percentage at which one was made since the mark was crossed; 0: it can be crossed
     """
 
     run_dir: str | Path | None = None
     route: str = ""
     transcript: str | Path | None = None
     root: str | Path | None = None
-    threshold: float = 70.0
-    crossed: float = 0.0
 
-    def see(self, percent: float) -> bool:
-        """Make a checkpoint if the mark is crossed with this figure; whether one was made by this call.
-
-        A figure below the mark means that it can be crossed again. Whatever goes wrong is said on stderr and tried
-        again at the next call: a budget does not fail for it.
+    def attempt(self) -> bool:
+        """Make a checkpoint because the window fills, where they are made by themselves; whether that went well. What
+        goes wrong is said on stderr: a budget does not fail for it.
         """
-        if self.threshold <= 0 or environment.checkpoints_are_off():
-            return False
-        if percent < self.threshold:
-            self.crossed = 0.0
-        if percent < self.threshold or self.crossed:
+        if environment.checkpoints_are_off():
             return False
         try:
             project = self.project()
@@ -101,10 +91,10 @@ class Checkpointing:
                 say(f"no checkpoint: {project.root} is no project; for one: {typed('ralf init', project.root)}")
             elif config.of(project).hooks == "on":
                 self.make("pressure")
-                self.crossed = percent
+                return True
         except (RalfError, OSError) as error:
             say(f"no checkpoint: {error}")
-        return bool(self.crossed)
+        return False
 
     def make(self, reason: str = "manual") -> CheckpointReport:
         """Make a checkpoint of what is new. Raises TranscriptNotFound, and what `ralf.checkpoint` raises."""

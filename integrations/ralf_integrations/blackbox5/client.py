@@ -51,16 +51,14 @@ def route(root: Path) -> tuple[str, str] | None:
         return value, f"${variable}"
     if not environment.in_a_run():
         return None
-    from ralf_integrations.blackbox5.runs import records
     from ralf_integrations.blackbox5.runs.folder import RunFolder
 
     named, run, _ = environment.run()
     ours = run_of(root)
     if task := (ours or RunFolder(Path(named or run))).task:
         return task, RUN_FOLDER
-    with suppress(OSError):
-        if ours is not None and (task := records.read(ours).task):
-            return task, RUN_METADATA
+    if ours is not None and (task := task_of_run(ours)):
+        return task, RUN_METADATA
     task = _claimed_task(root, {run, Path(named).name} - {""})
     return (task, CLAIM) if task else None
 

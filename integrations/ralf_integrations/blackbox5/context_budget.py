@@ -16,6 +16,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,7 +32,7 @@ __all__ = ["BudgetState", "ContextBudget", "ThresholdAction", "main"]
 NAME, SPAWNED = "context_budget.json", ".subagent_spawned"
 """The state file in a run's folder, and the file there that says that a sub-agent was started."""
 
-MAX_TOKENS, LARGE_WINDOW = 200_000, 1_000_000
+MAX_TOKENS, LARGE_WINDOW, MARK = 200_000, 1_000_000, 70.0
 THRESHOLDS: Mapping[str, int] = {"subagent": 40, "warning": 70, "critical": 85, "hard_limit": 95}
 """By name, the percentage of the window at which each is passed; the last one is the highest."""
 
@@ -61,8 +62,9 @@ def _tree_of(path: Path) -> dict[str, Any]:
     return tree
 
 
-def _write_state(path: Path, config: Mapping[str, Any], current: Mapping[str, Any], crossed: float | None) -> None:
-    """Put the newest reading into a state file, whole or not at all; every key that is not the tool's stays as it is.
+def _write_state(path: Path, config: Mapping[str, Any], current: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+    """Put the newest reading into a state file, whole or not at all; every key that is not the tool's, nor one
+    of `own`, stays as it is.
 
     What cannot be read as a JSON object is kept beside the file. OSError as it comes.
     """
@@ -80,7 +82,7 @@ def _write_state(path: Path, config: Mapping[str, Any], current: Mapping[str, An
         "current": {**_mapping(tree.get("current")), **current},
         "history": [*(history if isinstance(history, list) else [history]), dict(current)][-_ROWS:],
     }
-    rest = {key: value for key, value in {**tree, _CROSSED: crossed}.items() if key not in whole and value is not None}
+    rest = {key: value for key, value in {**tree, **own}.items() if key not in whole and value is not None}
     durable.write(path, json.dumps(whole | rest, indent=2).encode("utf-8", "surrogatepass"), mode=0o644)
 
 
@@ -119,7 +121,7 @@ class ContextBudget:
     thresholds   by name, in percent of it; those that are not named are the usual ones
     run_dir      the run's folder
     state_file   the name of the state file in it
-    checkpoints  makes a checkpoint when its own threshold is crossed; None: nothing does
+    checkpoints  makes a checkpoint when `mark`, in percent, is crossed; None: nothing does
     """
 
     def __init__(
@@ -130,6 +132,7 @@ class ContextBudget:
         state_file: str | None = None,
         *,
         checkpoints: Checkpointing | None = None,
+        mark: float = MARK,
     ) -> None:
         if max_tokens < 1:
             raise ValueError(f"max_tokens: {max_tokens} tokens are no window")
@@ -140,13 +143,14 @@ class ContextBudget:
         self.triggered_thresholds: set[str] = set()
         self.actions = {name: ThresholdAction(*action) for name, action in _ACTIONS.items()}
         self.subagent_spawned = False
-        self._checkpoints = checkpoints
+        self._checkpoints, self._mark = checkpoints, mark
+        self._crossed: float | None = None
 
     def check_usage(self, current_tokens: int) -> BudgetState:
         """The state at so many tokens: which threshold is passed, the highest one alone. Kept in the state file.
 
-        A checkpoint is made where its threshold is crossed. Neither a state file that cannot be written nor a
-        checkpoint that fails stops the caller: it is told on stderr.
+        A checkpoint is made where its mark is crossed. Neither a state file that cannot be written nor a checkpoint
+        that fails stops the caller: it is told on stderr.
         """
         percent = 100 * current_tokens / self.max_tokens
         passed = [name for name in THRESHOLDS if percent >= self.thresholds[name]]
@@ -154,19 +158,20 @@ class ContextBudget:
         state.timestamp = datetime.now(UTC).isoformat()
         self.triggered_thresholds.update(passed[-1:])
         path = self.run_dir / self.state_file if self.run_dir is not None else None
-        crossed: float | None = None
-        if (checkpoints := self._checkpoints) is not None:
-            try:
-                at = _tree_of(path).get(_CROSSED) if path is not None else checkpoints.crossed
-            except (OSError, ValueError):
-                at = None
-            checkpoints.crossed = at if isinstance(at, int | float) else 0.0
-            state.action_taken = "checkpoint" if checkpoints.see(percent) else None
-            crossed = checkpoints.crossed or None
+        own = {}
+        if self._checkpoints is not None:
+            if path is not None:
+                with suppress(OSError, ValueError):
+                    self._crossed = _tree_of(path).get(_CROSSED)
+            if percent < self._mark:
+                self._crossed = None
+            elif not self._crossed and self._checkpoints.attempt():
+                self._crossed, state.action_taken = percent, "checkpoint"
+            own = {_CROSSED: self._crossed}
         if path is not None:
             config = {"max_tokens": self.max_tokens, "thresholds": self.thresholds}
             try:
-                _write_state(path, config, asdict(state), crossed)
+                _write_state(path, config, asdict(state), own)
             except OSError as error:
                 say(f"{path}: the reading is not kept: {error.strerror or error}")
         return state
@@ -259,7 +264,7 @@ def _parser() -> argparse.ArgumentParser:
     progress = "The work was begun; the rest is handed over."
     add("--progress", default=progress, metavar="P", help="how far it is")
     text = "percent at which a checkpoint is made, once per crossing (default 70); 0: never"
-    add("--checkpoint-threshold", type=float, default=70, metavar="N", help=text)
+    add("--checkpoint-threshold", type=float, default=MARK, metavar="N", help=text)
     add("--route", metavar="R", help="the route; default: the one that is meant")
     text = "the session log; default: this project's newest session, else the run's folder"
     add("--transcript", type=Path, metavar="FILE", help=text)
@@ -269,17 +274,15 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(given: argparse.Namespace) -> int:
-    checkpoints = Checkpointing(
-        given.run_dir, given.route or "", given.transcript, given.root, given.checkpoint_threshold
-    )
+    checkpoints = Checkpointing(given.run_dir, given.route or "", given.transcript, given.root)
     tokens, window = given.tokens or 0, None
     if tokens == "auto":
         tokens, window = usage(checkpoints.project())
         window = window or (LARGE_WINDOW if tokens > MAX_TOKENS else None)
     size = given.max_tokens if given.max_tokens is not None else window or MAX_TOKENS
     thresholds = {name: getattr(given, name) for name in THRESHOLDS}
-    is_check = given.command == "check"
-    kept = ContextBudget(size, thresholds, given.run_dir, checkpoints=checkpoints if is_check else None)
+    makes = checkpoints if given.command == "check" and given.checkpoint_threshold > 0 else None
+    kept = ContextBudget(size, thresholds, given.run_dir, checkpoints=makes, mark=given.checkpoint_threshold)
     if given.command == "subagent-context":
         put(kept.create_subagent_context(given.task, given.progress))
         return 0

@@ -23,7 +23,7 @@ from pathlib import Path
 import ralf
 from ralf import config, environment as clients, routing
 from ralf.checkpointing.flow import CheckpointReport
-from ralf.errors import Claimed, RalfError, RouteNotFound, StaleLease
+from ralf.errors import Claimed, RalfError, RouteNotFound
 from ralf.project import Project
 from ralf.storage.files import without_waiting
 from ralf.tasks import claims, origin, store
@@ -76,24 +76,19 @@ def _claim(project: Project, run: Path, task: str) -> str:
     return ""
 
 
-def _close(project: Project, run: Path, task: str, promise: str, words: str) -> str:
-    """Say what became of the task of a run that is over, by its promise. Returns what went wrong, "" for nothing."""
+def _close(project: Project, run: Path, task: str, promise: str, words: str) -> None:
+    """Say what became of the task of a run that is over, by its promise."""
     state, by, root = _task(project, task), session_of(run, project.root), project.root
-    if state is None:
-        return ""
     try:
-        if promise in _DONE:
+        if state is not None and promise in _DONE:
             claims.done(words or "The run promised that it is complete.", task=task, lease="", by=by, root=root)
-        elif promise in _FAILED:
+        elif state is not None and promise in _FAILED:
             claims.fail(words or "The run said that it failed.", task=task, lease="", by=by, root=root)
-        elif state.claim is not None and state.claim.by == by:
+        elif state is not None and state.claim is not None and state.claim.by == by:
             note = f"it promised {promise or 'nothing'}"
             claims.release(task, lease="", by=by, outcome="unfinished", note=note, root=root)
-    except (Claimed, StaleLease) as error:
-        return f"{error}: what this run came to says nothing of the task"
     except (RalfError, OSError) as error:
-        return str(error)
-    return ""
+        say(f"{error}: what this run came to says nothing of the task")
 
 
 def _described(state: TaskState) -> str:
@@ -147,15 +142,14 @@ def _context(project: Project, route: str) -> str:
     return fenced(shown(handover.nothing(route)), short=True)
 
 
-def end(project: Project, run_dir: Path | None, route: str, output: Path | None) -> None:
+def end(project: Project, run_dir: Path, route: str, output: Path | None) -> None:
     """Take in a run that ends. Raises as `ralf.checkpoint`."""
-    report = _take(project, run_dir, route, output=output) if run_dir is not None else None
-    if run_dir is not None and report is not None:
+    report = _take(project, run_dir, route, output=output)
+    if report is not None:
         track(run_dir, report)
         outcome = report.run.outcome if report.run is not None else ""
         summary = report.checkpoints[-1].summary_ref.partition(": ")[2] if report.checkpoints else ""
-        if told := _close(project, run_dir, route, outcome, summary):
-            say(told)
+        _close(project, run_dir, route, outcome, summary)
 
 
 def _take(project: Project, folder: Path, route: str, *, output: Path | None = None) -> CheckpointReport | None:
@@ -223,7 +217,7 @@ def _run(given: argparse.Namespace) -> None:
         say("no run's folder is named: none is counted, none is taken in; export RALF_RUN_DIR, or --run-dir DIR")
     if given.command == "start":
         print(start(project, run_dir, route), end="")
-    else:
+    elif run_dir is not None:
         end(project, run_dir, route, given.output)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -43,9 +43,8 @@ class ContextReader:
         return [summary.route for summary in ralf.list_routes(root=self._root)]
 
     def get_context(self, route: str, max_history: int = 3) -> dict[str, Any] | None:
-        """What a route's file holds, as its front matter has it, and `history`: its newest sections, as Markdown.
-
-        max_history  checkpoints that are told of, the newest, in `checkpoint_history` and `history`
+        """What a route's file holds, as its front matter has it, and `history`: its newest sections, as Markdown; of
+        the newest `max_history` checkpoints alone.
 
         None where there is no such route. UsageError for a refused name; Damaged.
         """
@@ -56,9 +55,9 @@ class ContextReader:
         kept = max(0, max_history)
         tree = {"decisions": [], "active_work": {}, "checkpoint_history": [], **to_tree(context)}
         tree = {key: value for key, value in tree.items() if not key.startswith("#")}
-        tree["checkpoint_history"] = tree["checkpoint_history"][-kept:] if kept else []
         newest = replace(context, body=replace(context.body, sections=context.body.sections[:kept]))
-        return tree | {"history": newest.history}
+        newest_entries = tree["checkpoint_history"][-kept:] if kept else []
+        return tree | {"checkpoint_history": newest_entries, "history": newest.history}
 
     def get_summary(self, route: str) -> str:
         """A route in a few lines; one that is not there in one. Raises as `get_context`."""
@@ -216,10 +215,6 @@ def summarize(transcript: str | os.PathLike[str], *, project: Named = None) -> s
 
     Raises TranscriptNotFound, DamagedTranscript.
     """
-    return "\n".join(_sections(transcript, named_project(project)))
-
-
-def _sections(transcript: str | os.PathLike[str], project: Project) -> Iterator[str]:
     from ralf.checkpointing.due import cut
     from ralf.checkpointing.section import Extractive, Segment
     from ralf.facts import noted
@@ -230,25 +225,27 @@ def _sections(transcript: str | os.PathLike[str], project: Project) -> Iterator[
     from ralf.transcripts.events import START, Event
     from ralf.transcripts.reader import open_transcript
 
+    at = named_project(project)
     events: Iterable[Event]
     session = base = ""
     if isinstance(transcript, str) and "\n" in transcript:
         events = [Event("assistant", clean(transcript), START, START)]
     else:
-        source = open_transcript(Path(transcript), root=project.root)
+        source = open_transcript(Path(transcript), root=at.root)
         events, session, base = source.events(), source.session, source.cwd
-    redactor = redactor_for(project)
-    for piece in cut(events, config.of(project).segment_limit, tokens.count):
-        if not any(event.text.strip() for event in piece.events):
-            continue
-        kept, _ = redactor.events(piece.events)
-        entries, decided = record(kept, base, session), noted.decisions(kept, session, "")
-        segment = Segment(session, kept, facts_of(entries), piece.tokens, noted=decided, entries=entries)
-        summary = Extractive().summarize(segment)
-        lines = [f"### {summary.title}", "", summary.text, *(["", "Decisions:", ""] if summary.decisions else [])]
-        whys = (f" ({one_line(one.rationale)})" if one.rationale else "" for one in summary.decisions)
-        told = (f"- {one_line(one.decision)}{why}" for one, why in zip(summary.decisions, whys, strict=True))
-        yield redactor.text("\n".join((*lines, *told, "")))
+    redactor = redactor_for(at)
+    sections = []
+    for piece in cut(events, config.of(at).segment_limit, tokens.count):
+        if any(event.text.strip() for event in piece.events):
+            kept, _ = redactor.events(piece.events)
+            entries, decided = record(kept, base, session), noted.decisions(kept, session, "")
+            segment = Segment(session, kept, facts_of(entries), piece.tokens, noted=decided, entries=entries)
+            summary = Extractive().summarize(segment)
+            whys = (f" ({one_line(one.rationale)})" if one.rationale else "" for one in summary.decisions)
+            told = [f"- {one_line(one.decision)}{why}" for one, why in zip(summary.decisions, whys, strict=True)]
+            lines = (f"### {summary.title}", "", summary.text, *(("", "Decisions:", "", *told) if told else ()), "")
+            sections.append(redactor.text("\n".join(lines)))
+    return "\n".join(sections)
 
 
 def summarizer(args: Sequence[str] | None = None) -> int:

@@ -33,9 +33,9 @@ AGENTS = (
     *("planner", "executor", "architect", "scout", "analyst"),
     *("verifier", "validator", "auditor", "fixer", "research"),
 )
-_FIRST = ("THOUGHTS.MD", "ASSUMPTIONS.MD", "DECISIONS.MD")
-_LAST = ("LEARNINGS.MD", "RESULTS.MD", "SUMMARY.MD")
-_MARKS = (*(name.replace("MD", "md") for name in (*_FIRST, *_LAST)), *RECORDS)
+_ORDER = ("THOUGHTS.md", "ASSUMPTIONS.md", "DECISIONS.md", "", "LEARNINGS.md", "RESULTS.md", "SUMMARY.md")
+"""Of a run's documents, "" for any other one; what came of it last."""
+
 GIVEN = re.compile(r"(?i)(?:.*prompt|AGENT_CONTEXT|TASK-CONTEXT|ACTIVE-CONTEXT|README|task)\.md\Z")
 """Matches the Markdown that a run was given: its prompt, its task."""
 
@@ -89,12 +89,9 @@ class RunFolder:
     def documents(self) -> tuple[str, ...]:
         """The Markdown that the run wrote, what came of it last."""
 
-        def place(name: str) -> int:
-            known = name.upper()
-            return _FIRST.index(known) if known in _FIRST else 9 + (_LAST.index(known) + 1 if known in _LAST else 0)
-
+        order = [name.upper() for name in _ORDER]
         written = (one for one in self.files if one.lower().endswith(".md") and not GIVEN.match(one))
-        return tuple(sorted(written, key=place))
+        return tuple(sorted(written, key=lambda name: order.index(name.upper() if name.upper() in order else "")))
 
     @cached_property
     def outputs(self) -> tuple[str, ...]:
@@ -112,7 +109,9 @@ class RunFolder:
 
 def is_run(path: Path) -> bool:
     """Whether a folder is a run's: by its name, or by what lies in it."""
-    return path.is_dir() and bool(NAME.match(path.name) or any((path / name).is_file() for name in _MARKS))
+    return path.is_dir() and bool(
+        NAME.match(path.name) or any((path / name).is_file() for name in (*filter(None, _ORDER), *RECORDS))
+    )
 
 
 def task_id(text: str) -> str:

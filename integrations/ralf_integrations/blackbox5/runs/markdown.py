@@ -208,27 +208,30 @@ _EMPTY = re.compile(
     re.IGNORECASE,
 )
 _OF_THE_LOOP = re.compile(
-    r"[*_ ]*(?:Previous: \S* ?\(status:.*\)|No previous run|(?:Execute:? )?(?:[a-z]+(?:_[a-z]+)+)|Complete and exit"
+    r"Previous: \S* ?\(status:.*\)|No previous run|(?:Execute:? )?(?:[a-z]+(?:_[a-z]+)+)|Complete and exit"
     r"|Activate BB5 Core Agent Team|Log all decisions and learnings|Based on BB5 state analysis|beginning work"
     r"|No AI provider configured\b.*|To complete manually:|Review active tasks in \S+|Check previous run: \S+"
     r"|Update this run folder with results"
     r"|To enable agent teams, install GLM:|curl -fsSL https://glm\.ai/\S+ \| sh|Or set ANTHROPIC_API_KEY for Claude"
-    r"|Action required: \S+|Priority: \w+)[*_ ]*"
-    r"|[*_](?=.*[*_]\Z).*?\b(?i:template|generated|fill(?:ed)? (?:in|out)|edit as needed)\b.*"
+    r"|Action required: \S+|Priority: \w+"
+)
+_GENERATED = re.compile(
+    r"[*_](?=.*[*_]\Z).*?\b(?:template|generated|fill(?:ed)? (?:in|out)|edit as needed)\b.*", re.IGNORECASE
 )
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _LONGEST_LINE = 2_000  # characters of a line that are looked at
 _LEAST_WORDS = 2  # of a whole part below which nothing is said
+_CODE_NAME = re.compile(r"(?<![a-z])[a-z]+(?:_[a-z]+)+|run-[\w-]+|CORE-[\w-]+")
 _DONE = re.compile(r"\b(?:done|fixed|failed|passed|works|finished|completed?)\b", re.IGNORECASE)
 
 
 def says_something(lines: Sequence[Line], *, header: bool = False) -> bool:
-    """Whether anybody wrote anything in these lines: two words at least, or "Done.".
+    """Whether anybody wrote anything in these lines: two words at least that are no names of code, or "Done.".
 
     header  they stand at a document's top, where every field names the run
     """
     said = " ".join(_written(line, header=header) for line in lines)
-    return len(_WORD.findall(said)) >= _LEAST_WORDS or bool(_DONE.search(said))
+    return len(_WORD.findall(_CODE_NAME.sub(" ", said))) >= _LEAST_WORDS or bool(_DONE.search(said))
 
 
 def without_marks(lines: Sequence[Line]) -> list[Line]:
@@ -269,4 +272,4 @@ def _words(text: str) -> str:
 
 def is_of_the_loop(text: str) -> bool:
     """Whether the loop itself, or a template, has written a line."""
-    return _OF_THE_LOOP.fullmatch(text) is not None
+    return bool(_GENERATED.fullmatch(text) or _OF_THE_LOOP.fullmatch(text.strip("*_ ")))
