@@ -81,7 +81,8 @@ def _token() -> re.Pattern[str]:
     tokens = (*rules.formats(), *vendors.rules())
     found = {literal for rule in tokens for literal in getattr(rule, "literals", ())}.difference(words("syllables"))
     literals = sorted((literal for literal in found if literal.strip("0123456789abcdef")), key=len, reverse=True)
-    return re.compile(rf"(?<![\w.+-])(?<!base64,)(?:{'|'.join(map(re.escape, literals))})([^\s\"'`<>()\\,;]*)")
+    begins = "|".join((*map(re.escape, literals), "[0-9]{8,10}:AA"))  # Telegram's begin with the number of a bot
+    return re.compile(rf"(?<![\w.+-])(?<!base64,)(?:{begins})([^\s\"'`<>()\\,;]*)")
 
 
 def cut_off(text: str) -> Iterator[Hit]:
@@ -103,7 +104,7 @@ _HEX = regex(r"[0-9A-F]+\Z")
 _ENDS = regex(r"[\w=.-]")
 _ALONE = regex(r"\S{8,4096}+(?=[ \t]*(?:\r?\n|\Z))")  # the rest of what a call printed
 _MORE = "q7Rt2bVx9MpL4sKd8WzY3nCf"
-_MAY_FOLLOW = (_MORE, f"{_MORE}@h", "h", "@h")  # and make it a secret
+_MAY_FOLLOW = (_MORE, f"{_MORE}@h", "h", "@h", " | docker login --password-stdin")  # and make it a secret
 _OF_MANIFESTS = ("\nkind: Secret\n", '"},"kind":"Secret"}')  # may follow where a manifest has its data
 _DATA = regex(r"(?i)data[\"\\]*\s*:")
 
@@ -253,7 +254,8 @@ class _Stream:
         self._kind, self._left = (goes_on[1], int(goes_on[2] or 0)) if goes_on is not None else ("", 0)
         tail = _plain(tail)
         if goes_on is not None and not self._left:  # a secret stands for it, so that what goes on from it is found
-            secret = _KEY if self._kind == "private-key" else f"password={_MORE}"
+            in_address = tail.endswith("//", 0, goes_on.start())
+            secret = _KEY if self._kind == "private-key" else _MORE if in_address else f"password={_MORE}"
             tail = tail[: goes_on.start()] + secret + MARKER.sub("", goes_on[0])
         tail = MARKER.sub(_MORE, tail)
         self._found = [[], *found]
