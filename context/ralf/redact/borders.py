@@ -15,11 +15,10 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from ralf.redact import commands, grammar, rules, vendors
-from ralf.redact.chance import odds
 from ralf.redact.engine import Hit
 from ralf.redact.marks import MARKER, Known, Span, marked, merged
 from ralf.redact.table import words
-from ralf.redact.values import ID, MIXED, NOTHING, RANDOM, strength
+from ralf.redact.values import ID, MIXED, NOTHING, RANDOM, odds, strength
 from ralf.text.frozen import replace
 from ralf.text.patterns import regex
 from ralf.transcripts.events import Event

@@ -20,7 +20,6 @@ NOT_LOOKED_FOR = "google-re2 is not installed: of vendors' tokens only the commo
 """What is said where RE2 is missing."""
 
 _MEMORY = 32 << 20  # bytes that RE2 may take for one expression; a set of words takes far less
-
 _WITHOUT = 4096  # characters of a text, and four times as many in all, that are looked through for words without RE2
 
 Place = tuple[int, int]
@@ -133,9 +132,6 @@ class Expression:
         """The matches in order, none over another, each as the places of the whole and of its groups."""
         for found in self._expression.finditer(text.data):
             yield [found.span(group) for group in self._groups]
-
-
-compile = Expression  # noqa: A001  # as `re.compile`
 
 
 class Words:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from ralf.redact.chance import odds
 from ralf.redact.engine import Hit, Text
+from ralf.redact.values import odds
 from ralf.text.patterns import regex
 
 _KIND = r"(?:[A-Za-z0-9]{2,12} ){0,3}(?:PRIVATE KEY(?: BLOCK)?|SECRET KEY|(?:Static|STATIC) (?:key|KEY)(?: V[0-9])?)"
