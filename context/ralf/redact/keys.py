@@ -9,18 +9,13 @@ from ralf.redact.values import odds
 from ralf.text.patterns import regex
 
 _KIND = r"(?:[A-Za-z0-9]{2,12} ){0,3}(?:PRIVATE KEY(?: BLOCK)?|SECRET KEY|(?:Static|STATIC) (?:key|KEY)(?: V[0-9])?)"
-
 _PART = regex(
     rf"-{{4,5}} ?(?:(?P<begin>BEGIN)|END) (?:{_KIND}|SSH2 ENCRYPTED PRIVATE KEY) ?-{{4,5}}"
     r"|(?<![A-Za-z0-9+/=])(?P<line>[A-Za-z0-9+/=]{16,}+)(?=[\"'`,;+|\\<\s-]|\Z)"
 )
-
 _NO_WORD = regex(r"\\{1,32}+[nrt]|\\{1,32}+u000[aAdD]|<br ?/?>|[^A-Za-z\n]")
-
 _HEADER = regex(r"[A-Za-z-]{4,24}: [^\n\\]{1,80}")
-
 _LAST_LINE = regex(r"(?:\s|\\+[nrt]|[\"'`,+>|→:0-9]){0,40}[A-Za-z0-9+/]{1,76}={0,2}\s*\Z")
-
 _LONGEST_GAP, _LONGEST_PREFIX = 300, 200
 
 

@@ -71,11 +71,8 @@ _CHECKS: dict[str, Callable[[str], bool]] = {
 _AWS_SECRET = regex(
     r"(?<![A-Za-z0-9+/=])(?=[A-Z0-9+/]{0,39}[a-z])(?=[a-z0-9+/]{0,39}[A-Z])[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=])"
 )
-
 _NEAR = 200  # characters behind a key's id in which its secret is looked for
-
 _ESCAPED = regex(r"(?:\\[nrtbf]|\\u[0-9a-fA-F]{4}|%[0-9A-Fa-f]{2}|\\x[0-9a-fA-F]{2}|\[[0-9;]{0,6}m)\Z")
-
 _LONGEST_ESCAPE, _LONGEST_BEHIND = 8, 40
 
 
@@ -151,7 +148,6 @@ class Shape:
 
 
 _WORDS_IN_A_ROW = regex(r"(?<![a-z])(?:[a-z]{3,8}(?:[\s,\"'`]{1,12}(?:[0-9]{1,2}[.):]?\s{1,3})?(?=[a-z])|(?![a-z])))++")
-
 _FEWEST_WORDS, _MOST_WORDS = 12, 27  # of a seed phrase, with words that name it
 
 
@@ -182,16 +178,13 @@ class SeedPhrase:
 
 
 _CALLEE = regex(rf"(?i:{'|'.join(words('callees'))})\w{{0,24}}\(")
-
 _ARGUMENT = regex(
     r"[^'\"()\n\\]*+(?:\\{0,3}(?:'(?P<one>[^'\n\\]{0,200})\\{0,3}'|\"(?P<two>[^\"\n\\]{0,200})\\{0,3}\")|(?P<sign>[()]))"
 )
-
 _NO_PASSWORD = regex(  # an address of a page, a person or a machine, a path, a setting
     r"[\w+.-]+://|[\w.+-]+@[\w-]+\.[\w.-]+\Z|[/.]|[a-z_ ]{2,20}=|\w+:\w+="
     r"|(?:[a-z0-9-]+\.)+[a-z]{2,10}(?:[:/]|\Z)|[\w.-]+:[0-9]{2,5}\Z"
 )
-
 _MOST_ARGUMENTS = 12
 
 
