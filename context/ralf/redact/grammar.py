@@ -154,9 +154,10 @@ def find(text: Text, stems: Sequence[re.Match[str]]) -> Iterator[Hit]:
             continue
         name, place = _name(low, stem)
         kind = _kind(low, name, stem[0], place)
+        if not kind or len(name) >= LONGEST_NAME:
+            continue
         begin = place - len(name.rpartition(" ")[2])
-        path = low.endswith("::", 0, begin) or (low.startswith(":", place) and _IN_PATH.search(low, begin - 2, begin))
-        if not kind or path or len(name) >= LONGEST_NAME:
+        if low.endswith("::", 0, begin) or (low.startswith(":", place) and _IN_PATH.search(low, begin - 2, begin)):
             continue  # of a path, colons join the parts: a type, a resource's address
         if (found := _joined(raw, low, start, place, kind, name)) is not None:
             places = [found]
@@ -190,7 +191,8 @@ def _kind(low: str, name: str, stem: str, place: int) -> str:
     kind = kind_of(name, stem)
     if kind or " " not in name or not low.startswith("=", place):
         return kind
-    return kind if kind_of(name.rpartition(" ")[2], stem) != "password" else "password"
+    alone = kind_of(name.rpartition(" ")[2], stem)
+    return alone if alone == "password" else ""
 
 
 def _joined(raw: str, low: str, first: int, place: int, kind: str, name: str) -> Place | None:

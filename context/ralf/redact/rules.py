@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 
 from ralf.redact.engine import Hit, Text
@@ -166,15 +167,11 @@ class SeedPhrase:
     def find(self, text: Text, _: Collection[str] = ()) -> Iterator[Hit]:
         """Where they stand in a text."""
         for row in _WORDS_IN_A_ROW.finditer(text.low):
-            run: list[re.Match[str]] = []
-            long = row.end() - row.start() > _FEWEST_WORDS * len("zoo")
-            for word in re.finditer(r"[a-z]+|\Z", text.low[: row.end()][row.start() :]) if long else ():
-                if word[0] in _seed_words():
-                    run.append(word)
-                    continue
-                if _FEWEST_WORDS <= len(run) <= _MOST_WORDS:
-                    yield Hit(row.start() + run[0].start(), row.start() + run[-1].end(), self.kind)
-                run = []
+            words = re.finditer("[a-z]+", row[0]) if len(row[0]) > _FEWEST_WORDS * len("zoo") else ()
+            for are_seeds, run in groupby(words, key=lambda word: word[0] in _seed_words()):
+                spans = [word.span() for word in run] if are_seeds else []
+                if _FEWEST_WORDS <= len(spans) <= _MOST_WORDS:
+                    yield Hit(row.start() + spans[0][0], row.start() + spans[-1][1], self.kind)
 
 
 _CALLEE = regex(rf"(?i:{'|'.join(words('callees'))})\w{{0,24}}\(")

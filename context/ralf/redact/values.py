@@ -9,6 +9,7 @@ import re
 from base64 import b64decode
 from binascii import Error
 from collections import Counter
+from collections.abc import Collection
 from functools import lru_cache
 from itertools import pairwise
 from math import log2
@@ -224,6 +225,11 @@ _ESCAPED = regex(r"\\u(?!00[0-7])([0-9a-fA-F]{4})")
 _ASKS = regex("请|請|入力|输入|输入|введите|입력")
 
 
+def _is_of_code(word: str, no_choice: Collection[str] = _NO_CHOICE) -> bool:
+    """Whether a word is one of code, or ends as its names do, so that nobody makes a password of it."""
+    return word.lower() in no_choice or _ENGLISH.match(word.lower()) is not None
+
+
 def is_passphrase(value: str, *, least: int = 3) -> bool:
     """Whether a value is words that one sign joins as those who choose a password do, and none of them is of code.
 
@@ -232,7 +238,7 @@ def is_passphrase(value: str, *, least: int = 3) -> bool:
     parts = _PART.split(value.rstrip("0123456789"))
     if len(parts) < least or not _PASSPHRASE.match(value) or _OF_SECRETS.search(value):
         return False
-    of_code = sum(part.lower() in _OF_CODE or _ENGLISH.match(part.lower()) is not None for part in parts)
+    of_code = sum(_is_of_code(part, _OF_CODE) for part in parts)
     return of_code <= (len(parts) + value[-2:].isdigit()) // len("ab") and not _STOPWORDS.intersection(parts)
 
 
@@ -249,26 +255,22 @@ def is_coined(value: str) -> bool:
         return False
     if len(parts) == 1 and not (len(read) > len("word") and read.istitle()):
         return False
-    numbered = len(last) >= len("42")
-    if read == plain and not last:
-        return False
-    of_code = sum(part.lower() in _NO_CHOICE or _ENGLISH.match(part.lower()) is not None for part in parts)
-    return of_code <= (len(parts) // 2 if numbered else 0)
+    most = len(parts) // 2 if len(last) >= len("42") else 0
+    return (read != plain or last != "") and sum(map(_is_of_code, parts)) <= most
 
 
 def is_phrase(value: str) -> bool:
     """Whether a value is a pass phrase: four plain words or more, and no sentence."""
     parts = value.split(" ")
-    titles = value.istitle() and not any(
-        part in _NO_CHOICE or _ENGLISH.match(part) for part in value.lower().split(" ")
-    )
+    titles = value.istitle() and not any(map(_is_of_code, parts))
     plain = (value.islower() or titles) and all(part.isalpha() and len(part) > len("it") for part in parts)
     return plain and len("four") <= len(parts) <= 25 and not _STOPWORDS.intersection(parts)
 
 
 def _is_outside(value: str) -> bool:
-    """Whether a value begins as a path, an option, a user or a colour does, and has no sign that these have not."""
-    return value.startswith(("/", "./", "~", "http", "-", "@", "#")) and not _SIGNS.search(value, 1)
+    """Whether a value is as a path, an option, a user or a colour is, and has no sign that these have not."""
+    begins = value.startswith(("/", "./", "~", "http", "-", "@", "#"))
+    return (begins or "/" in value) and not _SIGNS.search(value, int(begins))
 
 
 @lru_cache(2048)
@@ -281,7 +283,7 @@ def is_mixed(value: str) -> bool:
     if is_placeholder(value) or _is_label(value) or is_expression(value):
         return False
     digits, letters = sum(map(str.isdigit, value)), sum(map(str.isalpha, value))
-    if is_passphrase(value) or _is_word(value) or ("/" in value and not _SIGNS.search(value)):
+    if is_passphrase(value) or _is_word(value):
         return is_passphrase(value)
     varied = digits > 1 or len(value) > digits + letters or (value.upper() != value != value.lower())
     return digits > 0 and len(value) - digits >= len("abc") and letters > 1 and varied
@@ -307,8 +309,6 @@ def _is_chosen(value: str) -> bool:
     if _is_foreign(value):
         return True
     if value.rstrip("!?").isalpha() or _is_outside(value) or _is_word(value):
-        return False
-    if "/" in value and not _SIGNS.search(value):
         return False
     if value.endswith(("(", ")", ",", ";")) or (_PATH.match(value) and not any(map(str.isdigit, value))):
         return False
