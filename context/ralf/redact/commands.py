@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from functools import cache
 
-from ralf.redact.engine import Hit, Text
+from ralf.redact.engine import Hit, Rule, Text
 from ralf.redact.names import finds, kind_of, stems_of
 from ralf.redact.table import expression, rows, words
 from ralf.redact.values import CHOSEN, ID, MIXED, RANDOM, WORD, is_phrase, is_placeholder, is_random, strength
@@ -43,24 +43,21 @@ Part = tuple[int, int, str]
 """A word of a command: where it begins and ends, without its quotes, and it."""
 
 
-class Commands:
-    """What stands in command lines."""
+def _find(text: Text, there: Collection[str]) -> Iterator[Hit]:
+    """The secrets of command lines, which a program takes, in no order; they may overlap."""
+    read = 0
+    for found in finds(_STARTS.intersection(there)).finditer(text.low):
+        first = found.start()
+        joined = bool(first) and (text.raw[first - 1].isalnum() or text.raw[first - 1] in "_.-")
+        if first < read or (joined and found[0][0].isalnum()):
+            continue
+        parts, read = _words(text.raw, first)
+        for start, end in _taken(text.raw, parts, first, read):
+            if end - start > 1 and not is_placeholder(text.raw[start:end]):
+                yield Hit(start, end, "password")
 
-    kind = "password"
-    words = tuple(sorted(_STARTS))
 
-    def find(self, text: Text, there: Collection[str]) -> Iterator[Hit]:
-        """The secrets of a text that a program takes, in no order; they may overlap."""
-        read = 0
-        for found in finds(_STARTS.intersection(there)).finditer(text.low):
-            first = found.start()
-            joined = bool(first) and (text.raw[first - 1].isalnum() or text.raw[first - 1] in "_.-")
-            if first < read or (joined and found[0][0].isalnum()):
-                continue
-            parts, read = _words(text.raw, first)
-            for start, end in _taken(text.raw, parts, first, read):
-                if end - start > 1 and not is_placeholder(text.raw[start:end]):
-                    yield Hit(start, end, self.kind)
+RULE = Rule(tuple(sorted(_STARTS)), _find)
 
 
 def _words(text: str, start: int) -> tuple[list[Part], int]:
@@ -263,15 +260,12 @@ def _names_secret(command: str) -> bool:
 
 
 def _is_printed(value: str, least: int) -> bool:
+    """Whether an output, or a line of one, may be a secret: as strong as that, and no path, place, number or answer."""
     level = strength(value.removesuffix("."))
-    if (
-        (value.startswith(("/", "./", "http", "-")) and not is_random(value))
-        or _HOST.match(value)
-        or (value.isdigit() and level < CHOSEN)
-    ):
+    if (value.startswith(("http", "-")) or "/" in value) and not is_random(value):
         return False
-    if value.lower() in _ANSWERS or (" " in value and not is_phrase(value)):
+    if value.isdigit() or value.lower() in _ANSWERS or _HOST.match(value) or (" " in value and not is_phrase(value)):
         return False
-    if (level < MIXED and value[-1] in ":.{}[],;()") or ("/" in value and not is_random(value)):
-        return False
-    return level >= least and ("/" not in value or _BASE64.match(value) is not None)
+    return level >= (MIXED if value[-1] in ":.{}[],;()" else least) and (
+        "/" not in value or _BASE64.match(value) is not None
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cache, cached_property
 from importlib.util import find_spec
 from itertools import accumulate
@@ -32,6 +32,17 @@ class Hit(NamedTuple):
     start: int
     end: int
     kind: str
+
+
+class Rule(NamedTuple):
+    """What finds secrets of a sort.
+
+    words  one of them, in lower case, is in a text in which it finds something
+    find   the secrets of a text in which these of the words stand, in no order; they may overlap
+    """
+
+    words: Sequence[str]
+    find: Callable[[Text, Collection[str]], Iterator[Hit]]
 
 
 class PatternError(ValueError):

@@ -9,50 +9,34 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ralf.redact import commands, grammar, keys, names, rules, tables, values, vendors
-from ralf.redact.engine import Expression, Hit, Lines, Text, Words
+from ralf.redact.engine import Expression, Hit, Lines, Rule, Text, Words
 from ralf.redact.marks import MARKER, Known, Span, marked, merged
 from ralf.text.patterns import regex
 
 if TYPE_CHECKING:
     from ralf.transcripts.events import Event
 
-    class Rule(Protocol):
-        """What finds secrets of a sort."""
 
-        @property
-        def words(self) -> Sequence[str]:
-            """One of them, in lower case, is in a text in which it finds something."""
-
-        def find(self, text: Text, there: Collection[str], /) -> Iterator[Hit]:
-            """The secrets of a text in which these words stand, in no order; they may overlap."""
-
-
-class _Names:
+def _named(text: Text, there: Collection[str]) -> Iterator[Hit]:
     """What a name before it calls a secret."""
-
-    words = names.WORDS
-
-    def find(self, text: Text, there: Collection[str]) -> Iterator[Hit]:
-        stems = list(names.stems_of(text.low, there))
-        yield from grammar.find(text, stems)
-        yield from tables.find(text, [stem.start() for stem in stems])
+    stems = list(names.stems_of(text.low, there))
+    yield from grammar.find(text, stems)
+    yield from tables.find(text, [stem.start() for stem in stems])
 
 
-RULES: tuple[Rule, ...] = (
-    *rules.formats(),
-    *rules.shapes(),
-    rules.SeedPhrase(),
-    rules.Arguments(),
-    keys.Armour(),
-    _Names(),
-    commands.Commands(),
-    tables.Manifest(),
-    *vendors.rules(),
+RULES = (
+    *rules.rules(),
+    keys.RULE,
+    Rule(names.WORDS, _named),
+    commands.RULE,
+    tables.MANIFEST,
+    *(Rule(one.words, one.find) for one in vendors.rules()),
 )
 """What finds secrets; of two that find the same one the first, which is always the same, names it."""
+
 _WORDS = Words([word for rule in RULES for word in rule.words])
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from itertools import chain, pairwise
 
-from ralf.redact.engine import Hit, Place, Text
+from ralf.redact.engine import Hit, Place, Rule, Text
 from ralf.redact.grammar import is_secret
 from ralf.redact.names import kind_of_title
 from ralf.redact.table import expression
@@ -133,27 +133,24 @@ _ENTRY = regex(  # of YAML or JSON: how far it is indented, and its value
 )
 
 
-class Manifest:
+def _manifest(text: Text, _: Collection[str]) -> Iterator[Hit]:
     """What stands under `data:` and `stringData:` of a manifest of kind Secret, as YAML or JSON."""
+    raw = text.raw
+    if "kind" not in raw or "Secret" not in raw:
+        return
+    borders = [0, *(found.end() for found in _DOCUMENT.finditer(raw)), len(raw)]
+    for start, end in pairwise(borders):
+        read = start  # an entry may be called `data`, too
+        for data in _DATA.finditer(raw, start, end) if _SECRET.search(raw, start, end) else ():
+            place, indent = max(read, data.end()), None
+            while data.start() >= read and (entry := _ENTRY.match(raw, place, end)):
+                indent = entry[1] if indent is None else indent
+                if entry[1] != indent:
+                    break
+                if entry[2] is not None and not is_placeholder(entry[2]):
+                    yield Hit(*entry.span(2), "kubernetes-secret")
+                place = entry.end()
+            read = max(read, place)
 
-    kind = "kubernetes-secret"
-    words = ("secret",)
 
-    def find(self, text: Text, _: Collection[str] = ()) -> Iterator[Hit]:
-        """Where it stands in a text."""
-        raw = text.raw
-        if "kind" not in raw or "Secret" not in raw:
-            return
-        borders = [0, *(found.end() for found in _DOCUMENT.finditer(raw)), len(raw)]
-        for start, end in pairwise(borders):
-            read = start  # an entry may be called `data`, too
-            for data in _DATA.finditer(raw, start, end) if _SECRET.search(raw, start, end) else ():
-                place, indent = max(read, data.end()), None
-                while data.start() >= read and (entry := _ENTRY.match(raw, place, end)):
-                    indent = entry[1] if indent is None else indent
-                    if entry[1] != indent:
-                        break
-                    if entry[2] is not None and not is_placeholder(entry[2]):
-                        yield Hit(*entry.span(2), self.kind)
-                    place = entry.end()
-                read = max(read, place)
+MANIFEST = Rule(("secret",), _manifest)
