@@ -196,7 +196,6 @@ IN_ANY_LANGUAGE = (
     "{label}:\n    {value}\n",
     '{label} "{value}"',
     "{label} ({value})",
-    "# {label}\nDB_VALUE = '{value}'",
     "x,{label}\nbob,{value}\n",
     "<tr><th>x</th><th>{label}</th></tr><tr><td>bob</td><td>{value}</td></tr>",
     '{{"{label}": "{value}"}}',

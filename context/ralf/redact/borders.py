@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import accumulate, pairwise
+from itertools import accumulate, compress, pairwise
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ralf.redact import commands, grammar, rules, vendors
-from ralf.redact.chance import odds
 from ralf.redact.engine import Hit
 from ralf.redact.marks import MARKER, Known, Span, marked, merged
 from ralf.redact.table import words
-from ralf.redact.values import ID, MIXED, NOTHING, RANDOM, strength
+from ralf.redact.values import ID, MIXED, NOTHING, RANDOM, odds, strength
 from ralf.text.frozen import replace
 from ralf.text.patterns import regex
 from ralf.transcripts.events import Event
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
         """What is asked of `ralf.redact.redactor.Redactor`, which asks this module."""
 
         def hits(self, text: str) -> list[Hit]: ...  # noqa: D102
+        def spans(self, text: str, hits: Iterable[Hit]) -> list[Span]: ...  # noqa: D102
         def marker(self, kind: str, secret: str) -> str: ...  # noqa: D102
         def text(self, text: str) -> str: ...  # noqa: D102
         def tree(self, tree: Any, known: Known | None = None) -> Any: ...  # noqa: D102
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 _STREAMS = ("result", "assistant")  # what comes in pieces
 _IN_FIELDS = ("user", "note", "mark", "other")  # whose fields hold words that their text does not
 _LONGEST = 4096  # characters of a secret that is looked for again, or of a word
+_GAP = 40  # characters between a border and what is right behind it, at most
 _NEAR = 300  # characters before and behind a border that are looked at together
 _LONG = regex(r"-----(?:BEGIN|END) [^-\n]{0,40}PRIVATE KEY|kind[\"\\]*:\s*[\"\\]*Secret(?![A-Za-z])")
 _BEFORE, _BEHIND = 8 << 10, 32 << 10  # so much around a key's or a manifest's sign is looked at together
@@ -81,7 +82,8 @@ def _token() -> re.Pattern[str]:
     tokens = (*rules.formats(), *vendors.rules())
     found = {literal for rule in tokens for literal in getattr(rule, "literals", ())}.difference(words("syllables"))
     literals = sorted((literal for literal in found if literal.strip("0123456789abcdef")), key=len, reverse=True)
-    return re.compile(rf"(?<![\w.+-])(?<!base64,)(?:{'|'.join(map(re.escape, literals))})([^\s\"'`<>()\\,;]*)")
+    begins = "|".join((*map(re.escape, literals), "[0-9]{8,10}:AA"))  # Telegram's begin with the number of a bot
+    return re.compile(rf"(?<![\w.+-])(?<!base64,)(?:{begins})([^\s\"'`<>()\\,;]*)")
 
 
 def cut_off(text: str) -> Iterator[Hit]:
@@ -89,13 +91,8 @@ def cut_off(text: str) -> Iterator[Hit]:
     end = len(text.rstrip().rstrip("…"))
     start = _edge(text, end) if _ENDS.match(text, max(0, end - 1), end) else end
     for token in _token().finditer(text, start, end) if end - start > len("s.01234") else ():
-        if (
-            token.end() == end
-            and len(token[1]) > 5
-            and not _HEX.match(token[0])
-            and odds(token[1]) > -len(token[1])
-            and not _stands_for(token[1])
-        ):
+        rest = token[1] if token.end() == end and not _HEX.match(token[0]) else ""
+        if len(rest) > len("01234") and odds(rest) > -len(rest) and not _stands_for(rest):
             yield Hit(token.start(), end, "cut-off")
 
 
@@ -103,7 +100,7 @@ _HEX = regex(r"[0-9A-F]+\Z")
 _ENDS = regex(r"[\w=.-]")
 _ALONE = regex(r"\S{8,4096}+(?=[ \t]*(?:\r?\n|\Z))")  # the rest of what a call printed
 _MORE = "q7Rt2bVx9MpL4sKd8WzY3nCf"
-_MAY_FOLLOW = (_MORE, f"{_MORE}@h", "h", "@h")  # and make it a secret
+_MAY_FOLLOW = (_MORE, f"{_MORE}@h", "h", "@h", " | docker login --password-stdin")  # and make it a secret
 _OF_MANIFESTS = ("\nkind: Secret\n", '"},"kind":"Secret"}')  # may follow where a manifest has its data
 _DATA = regex(r"(?i)data[\"\\]*\s*:")
 
@@ -115,14 +112,9 @@ def unfinished(hits: Callable[[str], list[Hit]], end: str) -> Iterator[Hit]:
     """
     known = {hit.start for hit in hits(end)}
     may_follow = _MAY_FOLLOW + _OF_MANIFESTS if _DATA.search(end) else _MAY_FOLLOW
-    for hit in (hit for more in may_follow for hit in hits(end + more)):
+    for hit in (hit for more in may_follow for hit in hits(end + more) if not end.endswith((")", "]", "}"))):
         part = end[hit.start : hit.end]
-        whole = (
-            hit.kind == "vendor-token"
-            or strength(part) == ID
-            or end.endswith((")", "]", "}"))
-            or part.startswith("http")
-        )  # an id, say
+        whole = hit.kind == "vendor-token" or strength(part) == ID or part.startswith("http")  # an id, say
         if part and hit.start not in known and not whole and _size(part, needed=True):
             yield Hit(hit.start, hit.start + len(part), "cut-off")
 
@@ -147,7 +139,7 @@ def redacted(
             hits += commands.printed(calls.get(event.call_id, ""), event.text)
         if event.kind not in _STREAMS:
             hits += cut_off(event.text)
-        found.append([Span(*hit[:2], redactor.marker(hit.kind, event.text[hit.start : hit.end])) for hit in hits])
+        found.append(redactor.spans(event.text, hits))
         if event.input and (named := redactor.named(event.input)):
             found[-1] += Known(named).spans(event.text)
     talk = [number for number, event in enumerate(every) if event.kind in ("user", "assistant")]
@@ -155,12 +147,11 @@ def redacted(
         answer = every[number]
         of_form = answer.form == "answer"  # to a question that a tool of the client put, whose result repeats it
         question = str(answer.input.get("about", "")) if of_form else every[asking].text
-        for hit in grammar.answered(question, answer.text):
-            secret = answer.text[hit.start : hit.end]
-            shown = redactor.marker(hit.kind, secret)
-            found[number].append(Span(hit.start, hit.end, shown))
-            if of_form and number and every[number - 1].kind == "result":
-                found[number - 1] += Known({f'="{answer.text}"': f'="{shown}"'}).spans(every[number - 1].text)
+        spans = redactor.spans(answer.text, grammar.answered(question, answer.text))
+        found[number] += spans
+        if of_form and number and every[number - 1].kind == "result":
+            repeated = {f'="{answer.text}"': f'="{span.marker}"' for span in spans}
+            found[number - 1] += Known(repeated).spans(every[number - 1].text)
     streams = {
         kind: [number for number, event in enumerate(every) if event.kind == kind and event.text] for kind in _STREAMS
     }
@@ -203,12 +194,9 @@ def _clean(redactor: Redactor, event: Event, spans: Sequence[Span], changed: Map
     tree = event.input
     if tree and (spans or event.kind in _IN_FIELDS):
         tree = redactor.tree(tree, Known({event.text[span.start : span.end]: span.marker for span in spans}))
-    names: dict[str, Any] = {
-        field: changed[name] for field, name in zip(_NAMES, _named(event), strict=True) if name in changed
-    }
-    if text == event.text and tree == event.input and not names:
-        return event
-    return replace(event, text=text, input=tree, **names)
+    names = {field: changed[name] for field, name in zip(_NAMES, _named(event), strict=True) if name in changed}
+    is_same = text == event.text and tree == event.input and not names
+    return event if is_same else replace(event, text=text, input=tree, **cast("dict[str, Any]", names))
 
 
 # ---- from one run to the next ----
@@ -258,19 +246,16 @@ class _Stream:
         self._kind, self._left = (goes_on[1], int(goes_on[2] or 0)) if goes_on is not None else ("", 0)
         tail = _plain(tail)
         if goes_on is not None and not self._left:  # a secret stands for it, so that what goes on from it is found
-            secret = _KEY if self._kind == "private-key" else f"password={_MORE}"
+            in_address = tail.endswith("//", 0, goes_on.start())
+            secret = _KEY if self._kind == "private-key" else _MORE if in_address else f"password={_MORE}"
             tail = tail[: goes_on.start()] + secret + MARKER.sub("", goes_on[0])
         tail = MARKER.sub(_MORE, tail)
         self._found = [[], *found]
         self._text = "".join([tail, *texts])
         self._ends = list(accumulate(map(len, texts), initial=len(tail)))  # the first is the tail's
-        self._whole = {  # behind these a secret stands that is one without what follows
-            end
-            for end, text, spans in zip(self._ends[1:], texts, found, strict=True)
-            if any(span.end == len(text) for span in spans)
-        }
-        if self._kind != "cut-off":
-            self._whole.add(self._ends[0])
+        ended = [any(span.end == len(text) for span in spans) for text, spans in zip(texts, found, strict=True)]
+        ended.insert(0, self._kind != "cut-off")
+        self._whole = {*compress(self._ends, ended)}  # behind these a secret stands that is one without what follows
 
     def add(self, *, unknown: bool) -> None:
         """Add the secrets that span borders, and those without their end.
@@ -320,16 +305,15 @@ class _Stream:
             if begin >= last:
                 break
             at, stop = max(first, begin), min(last, end)
-            behind = (
-                begin and (judge or first < begin) and at - begin < 40 and not self._text[begin:at].strip(" \"'`\n")
-            )
-            if behind and not (stop < last and "\n" in self._text[at:stop]):
+            before, piece = self._text[begin : min(at, begin + _GAP)], self._text[at:stop]
+            is_behind = begin and (judge or first < begin) and not before.strip(" \"'`\n") and len(before) < _GAP
+            if is_behind and not (stop < last and "\n" in piece):
                 needed = first < begin and begin not in self._whole
-                size = _size(self._text[at:stop], needed=needed)
-                whole = size == stop - at or (
-                    needed and hit.kind != "cut-off" and self._is_exact(first, at, stop, last)
-                )
-                stop = stop if whole else at + size
+                size = _size(piece, needed=needed)
+                if not (
+                    needed and hit.kind != "cut-off" and size < len(piece) and self._is_exact(first, at, stop, last)
+                ):
+                    stop = at + size
             pieces.append((number, begin, at, stop))
         if len(pieces) > 1 and all(at == stop for _, _, at, stop in pieces[1:]):
             number, begin, at, stop = pieces[0]

@@ -6,10 +6,10 @@ A command is read into its words once, from the first word that a table knows on
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cache
 
-from ralf.redact.engine import Hit, Text
+from ralf.redact.engine import Hit, Rule, Text
 from ralf.redact.names import finds, kind_of, stems_of
 from ralf.redact.table import expression, rows, words
 from ralf.redact.values import CHOSEN, ID, MIXED, RANDOM, WORD, is_phrase, is_placeholder, is_random, strength
@@ -17,36 +17,26 @@ from ralf.text.patterns import regex
 
 # ---- what takes a secret ----
 
-_OPTION: dict[str, dict[str, str]] = {
-    program: {word.rstrip("=:%,?"): word[len(word.rstrip("=:%,?")) :] for word in options.split()}
-    for programs, options in rows("programs")
-    for program in programs.split()
-}
-"""Programs, and their options, each with the sign that tells how it takes a secret."""
 
-_ANY = {word.rstrip("=:%,?"): word[len(word.rstrip("=:%,?")) :] for word in words("options")}
-"""Options of any program that take a secret."""
+def _signed(options: Iterable[str]) -> dict[str, str]:
+    """Options, each with the signs behind it that tell how it takes a secret."""
+    return {name: option[len(name) :] for option in options for name in (option.rstrip("=:%,?"),)}
 
-_OF_USER = dict.fromkeys(words("options-of-user"), "?")
-"""Options that take one where another names who logs in."""
 
+_OPTIONS = {name: _signed(its.split()) for programs, its in rows("programs") for name in programs.split()}
+_ANY = _signed(words("options"))  # of any program
+_OF_USER = dict.fromkeys(words("options-of-user"), "?")  # where another option names who logs in
 _USERS, _VERBS, _TAKERS, _ALWAYS = (frozenset(words(name)) for name in ("users", "verbs", "takers", "hashers"))
-
-_STARTS = tuple(
-    dict.fromkeys(
-        [f"{program.lower()} " for program in (*_OPTION, *_TAKERS, "echo", "printf")]
-        + [f" {user.lower()}{sign}" for user in _USERS for sign in " ="]
-        + ["<<<"]
-    )
+_STARTS = frozenset(
+    ["<<<", *(f"{program.lower()} " for program in (*_OPTIONS, *_TAKERS, "echo", "printf"))]
+    + [f" {user.lower()}{sign}" for user in _USERS for sign in " ="]
 )
-
 _WORD = regex(
     expression(r"(?P<gap>%l++)") + r"|(?P<end><<<|[\n|;&]++|[<>()]++)"
     r"|(?P<word>(?:'[^'\n]*'|\"(?:[^\"\\\n]|\\.)*+\"|\\.|[^\s'\"\\|;&<>()])++)"
 )
-
+_HERE = regex(r"<<[-~]?[ ]?[\"']?\w{1,20}[\"']?[^\n]{0,80}\n[ \t]{0,20}(\S{6,512}+)[ \t\r]{0,20}\n")  # a here-document
 _LONGEST_COMMAND, _NEAR, _LONG_ID = 2000, 150, 20
-
 _HOST = regex(
     r"[\w.-]+:[0-9]{2,5}\Z|[\w.+-]+@[a-z][a-z0-9-]*(?:\.[a-z0-9-]+)*\Z|https?:"
     r"|[a-z0-9][a-z0-9-]*(?:\.[a-z0-9-]+)*\.[a-z]{2,24}\Z"
@@ -56,24 +46,21 @@ Part = tuple[int, int, str]
 """A word of a command: where it begins and ends, without its quotes, and it."""
 
 
-class Commands:
-    """What stands in command lines."""
+def _find(text: Text, there: Collection[str]) -> Iterator[Hit]:
+    """The secrets of command lines, which a program takes, in no order; they may overlap."""
+    read = 0
+    for found in finds(_STARTS.intersection(there)).finditer(text.low):
+        first = found.start()
+        joined = bool(first) and (text.raw[first - 1].isalnum() or text.raw[first - 1] in "_.-")
+        if first < read or (joined and found[0][0].isalnum()):
+            continue
+        parts, read = _words(text.raw, first)
+        for start, end in _taken(text.raw, parts, first, read):
+            if end - start > 1 and not is_placeholder(text.raw[start:end]):
+                yield Hit(start, end, "password")
 
-    kind = "password"
-    words = _STARTS
 
-    def find(self, text: Text, there: Collection[str]) -> Iterator[Hit]:
-        """The secrets of a text that a program takes, in no order; they may overlap."""
-        read = 0
-        for found in finds(frozenset(_STARTS).intersection(there)).finditer(text.low):
-            first = found.start()
-            joined = bool(first) and (text.raw[first - 1].isalnum() or text.raw[first - 1] in "_.-")
-            if first < read or (joined and found[0][0].isalnum()):
-                continue
-            parts, read = _words(text.raw, first)
-            for start, end in _taken(text.raw, parts, first, read):
-                if end - start > 1 and not is_placeholder(text.raw[start:end]):
-                    yield Hit(start, end, self.kind)
+RULE = Rule(tuple(sorted(_STARTS)), _find)
 
 
 def _words(text: str, start: int) -> tuple[list[Part], int]:
@@ -103,8 +90,7 @@ def _taken(text: str, parts: list[Part], start: int, end: int) -> Iterator[tuple
     before = text[max(0, start - _NEAR) : start].rpartition("\n")[2]
     for number, (first, last, word) in enumerate(parts):
         name = word.rpartition("/")[2].removesuffix(".exe")
-        if name in _OPTION:
-            options |= _OPTION[name]
+        options |= _OPTIONS.get(name, {})
         if word.partition("=")[0] in _USERS:
             options = _OF_USER | options
         taker = taker or name in _TAKERS
@@ -132,6 +118,9 @@ def _taken(text: str, parts: list[Part], start: int, end: int) -> Iterator[tuple
         behind = text[end : end + 2 * _NEAR]
         if behind.startswith(("|", ">")) or (behind.startswith(")") and "|" in behind[:4]):
             yield from _given(text, parts[-1], f"{behind.split(chr(10), 1)[0]} {before}", least=CHOSEN)
+    command = f"{before}{text[start:end]}"
+    if (given := _HERE.match(text, end)) is not None and _reads(command):
+        yield from _given(text, (*given.span(1), given[1]), command)
 
 
 def _joined(word: str, options: dict[str, str]) -> tuple[int, str] | None:
@@ -166,10 +155,9 @@ def _given(text: str, part: Part, command: str, least: int = MIXED) -> Iterator[
     least    how strong it is, where the program reads a secret
     """
     first, last, _ = part
-    low = f" {command.lower()} "
-    if _DECODES.search(low):
+    if _DECODES.search(command.lower()):
         return
-    least = least if any(word in low for word in _readers()) else RANDOM
+    least = least if _reads(command) else RANDOM
     for found in re.finditer(r"(?:\\n)?([^\n\\\"']{2,512})", text[first:last]):
         value, start = found[1].lstrip("$"), first + found.start(1)
         for split in (":", "="):
@@ -187,14 +175,15 @@ def _given(text: str, part: Part, command: str, least: int = MIXED) -> Iterator[
 _DECODES = regex(r"[|>][ ]?(?:base64|xxd|jq|gunzip|wc|md5sum|sha[0-9]{1,3}sum|cat|tr|fold|rev)\b")
 
 
-@cache
-def _readers() -> list[str]:
-    """Words of which a command has one, in lower case, that reads a secret from its standard input."""
-    return [row[0] for row in rows("readers")]
+_READERS = tuple(row[0] for row in rows("readers"))
+
+
+def _reads(command: str) -> bool:
+    """Whether a command reads a secret from its standard input."""
+    return any(map(f" {command.lower()} ".__contains__, _READERS))
 
 
 # ---- what prints a secret ----
-
 
 _ALONE = regex(
     r"(?m)^[ \t]*+(?:[0-9]{1,6}\u2192)?+(\S{6,4096}+|[A-Za-z][a-z]{2,20}(?: [A-Za-z][a-z]{2,20}){3,24}+)[ \t\r]*+$"
@@ -203,30 +192,20 @@ _ALONE = regex(
 _BASE64 = regex(r"[A-Za-z0-9+/]+=*\Z")
 
 _IN_OUTPUT = regex(r"(?<![\w/+.=:-])(?![0-9a-fA-F]+\b)([A-Za-z0-9+/_-]{16,8192}+={0,2})(?![\w/+.-])")
-
 _QUOTED = regex(r"(?m)(?:(?<=\")(?=[^\"\s]{6,200}\"(?![ ]?:))|(?<=[:=] )(?=\S{6,200}$))([^\"\s]{6,200})")
-
 _ID_OF = regex(r"(?i)\bids?[\"']?\s{0,8}[:=]\s{0,12}[\"']?\Z")
-
 _INNER = regex(
     r"(?:\b\w+=)?\$\([^()]*\)|`[^`]*`|(?:-H|--header)\s{1,4}(?:'[^']*'|\"[^\"]*\")"
 )  # what a command within a command prints is read by that
-
 _LISTS = regex(r"\s*(?:sudo )?(?:ls|ll|find|tree|git|stat|du|wc)\b")
-
 _DUMPS, _DUMPED = (
     regex(r"\b(?:xxd|hexdump|od)\b[^\n|;]{0,200}(?:key|secret)"),
     regex(r"(?:\b[0-9a-f]{2,4} {1,2}){7,15}[0-9a-f]{2,4}\b"),
 )
-
 _IN_WORDS = regex(r"[A-Za-z_][\w.-]{0,59}", re.A)
-
 _USER = regex(r"(?:[\w.*-]{1,100}:){4}|[a-z][\w.-]{0,30}:(?=[${])")  # of a file of passwords or hashes
-
 _HASHES = regex(r"\b(?:git|sha\w{0,6}|md5\w{0,3}|hash|digest|checksum|uuid|fingerprint|commit|rev)\b")
-
 _ANSWERS = frozenset(words("answers"))
-
 _MOST_LINES, _FEW_LINES = 40, 5
 
 
@@ -284,15 +263,12 @@ def _names_secret(command: str) -> bool:
 
 
 def _is_printed(value: str, least: int) -> bool:
+    """Whether an output, or a line of one, may be a secret: as strong as that, and no path, place, number or answer."""
     level = strength(value.removesuffix("."))
-    if (
-        (value.startswith(("/", "./", "http", "-")) and not is_random(value))
-        or _HOST.match(value)
-        or (value.isdigit() and level < CHOSEN)
-    ):
+    if (value.startswith(("http", "-")) or "/" in value) and not is_random(value):
         return False
-    if value.lower() in _ANSWERS or (" " in value and not is_phrase(value)):
+    if value.isdigit() or value.lower() in _ANSWERS or _HOST.match(value) or (" " in value and not is_phrase(value)):
         return False
-    if (level < MIXED and value[-1] in ":.{}[],;()") or ("/" in value and not is_random(value)):
-        return False
-    return level >= least and ("/" not in value or _BASE64.match(value) is not None)
+    return level >= (MIXED if value[-1] in ":.{}[],;()" else least) and (
+        "/" not in value or _BASE64.match(value) is not None
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cache, cached_property
 from importlib.util import find_spec
 from itertools import accumulate
@@ -20,7 +20,6 @@ NOT_LOOKED_FOR = "google-re2 is not installed: of vendors' tokens only the commo
 """What is said where RE2 is missing."""
 
 _MEMORY = 32 << 20  # bytes that RE2 may take for one expression; a set of words takes far less
-
 _WITHOUT = 4096  # characters of a text, and four times as many in all, that are looked through for words without RE2
 
 Place = tuple[int, int]
@@ -33,6 +32,17 @@ class Hit(NamedTuple):
     start: int
     end: int
     kind: str
+
+
+class Rule(NamedTuple):
+    """What finds secrets of a sort.
+
+    words  one of them, in lower case, is in a text in which it finds something
+    find   the secrets of a text in which these of the words stand, in no order; they may overlap
+    """
+
+    words: Sequence[str]
+    find: Callable[[Text, Collection[str]], Iterator[Hit]]
 
 
 class PatternError(ValueError):
@@ -133,9 +143,6 @@ class Expression:
         """The matches in order, none over another, each as the places of the whole and of its groups."""
         for found in self._expression.finditer(text.data):
             yield [found.span(group) for group in self._groups]
-
-
-compile = Expression  # noqa: A001  # as `re.compile`
 
 
 class Words:

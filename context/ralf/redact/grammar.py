@@ -24,9 +24,7 @@ LEAST: dict[str, list[int]] = {
 says little."""
 
 _PIN = regex(r"[0-9]{4,8}\Z")
-
 _YEAR = regex(r"(?:19|20)[0-9]{2}\Z")
-
 _JUDGED = 96  # characters of a value by which it is judged
 
 
@@ -75,35 +73,25 @@ _AFTER = regex(
 """Matches what stands between a name and its value, in lower case."""
 
 _LINE_BEGINS = regex(expression(r"%m[ \t]*+(?:[-*>$#\u2022]{1,4}[ ]|\w{1,20} / )?+[\"'`*_ ]*+[\w.-]{0,60}\Z"))
-
-_COMMENT = regex(r"[ \t]*(?:#|//|--|;|/?\*+|<!--)[^\n]*\Z")
-
 _PROMPT = regex(r"[ \t]*(?:>{1,3}|\(i?pdb\)|in \[[0-9]{1,6}\]:|irb[^\n>]{0,40}>|[a-z]{1,10}>)[^\n]*\Z")
-
 _SETS = regex(r"\b(?:set|setx|setenv|env|arg|export)\s(?:--?[a-z-]{1,20}\s(?:\S{1,40}\s)?){0,3}[\w./:-]{0,60}\Z")
-
 _LOOKS_UP = regex(r"(?:\bget|[._]get|env|pop|item|lookup|find|read|fetch|input|prompt|param|column|field|getpass)\(\Z")
 
 # ---- values ----
 
 _BARE = regex(r"(?:[^\s\"'`\\<>|]++|(?<=\w)'(?=\w)|\\(?![nrtu\"'`\\\r\n])|\\u(?!00[0-3])[0-9a-fA-F]{4})+")
-
 _TO_ITS_END = regex(
     r"[A-Za-z][a-z]{2,19}(?: [A-Za-z][a-z]{2,19}){3,24}(?=[\"'}]|</|\]\]>|[ \t]*(?:\r?\n|\Z))"
 )  # a pass phrase
-
 _CUT = regex(
     r"[\u00a0\u202f\u300d\u201d\u00bb\uff09\u3011\uff0c\u3002\u3001\uff1b\uff01\uff1f]|\]\]>|&(?:amp|quot|gt|lt);"
     r"|[;,](?=\s|\Z|[\w .-]{1,40}[=:])|&(?=[\w.-]{1,40}=|\Z)|(?<![)\]},;:.*_])[)\]},;:.*_]+\Z"
 )
-
 _CUT_IN_ADDRESS = regex(r"[,;&)\]}]")
-
 _WITHOUT_SPACES = regex("[\u0e00-\u0e7f\u3000-\u9fff\uac00-\ud7af\uff00-\uffef]")
 """Matches a letter of a script that writes words without blanks."""
 
 _BRACKETS = "(\u00ab\u300c\u201c\u201e\uff08\u3010"
-
 _LONGEST, _LONGEST_BARE = 2048, 512
 
 
@@ -140,25 +128,13 @@ def _ends_line(text: str, end: int) -> bool:
 # ---- names and their values ----
 
 _IN_NAMES = "abcdefghijklmnopqrstuvwxyz0123456789_.-"
-
 _REST = regex(r"[a-z0-9\u00c0-\u058f_-]{0,40}+")  # of a name, with the ending of a case
-
 _IN_WORDS = "abcdefghijklmnopqrstuvwxyz0123456789"
-
 _RUN, _MOST_IN_A_RUN = regex(r"[^\s\"'`]{0,4096}+"), 4  # characters without a blank, and the names that are tried there
-
 _IN_PATH = regex(r"\w:\Z")
-
 _SECOND = regex(r"[^\s/]{1,80}[ ]/[ ](?=[^\s/])")
-
 _NO_BEGINNING = (" ", '"', '\\"')  # of a value in quotes
-
-_REPLACED = regex(r"[\"'`*]{0,2}[ ](?:to|by|with|into)[ ]")  # one secret by another
-
-_MASKED = regex(r"[\"']{0,2}\s?[:=]?\s?[\"']?\*{3}")  # what is not shown
-
 _SORTS = regex(r"=(?:lambda |[a-z_.]{1,60}[,)])")  # key=lambda item: …
-
 _LONGEST_BEFORE, _SENTENCE, _MOST_WORDS, _MOST_NEAR = 100, 160, 11, 8
 
 
@@ -177,18 +153,14 @@ def find(text: Text, stems: Sequence[re.Match[str]]) -> Iterator[Hit]:
             read = run
             continue
         name, place = _name(low, stem)
-        kind = kind_of(name, stem[0])
-        begin = place - len(name.rpartition(" ")[2])
-        path = low.endswith("::", 0, begin) or (low.startswith(":", place) and _IN_PATH.search(low, begin - 2, begin))
-        if not kind or path or len(name) >= LONGEST_NAME:
-            continue  # of a path, colons join the parts: a type, a resource's address
-        if _MASKED.match(low, place):
+        kind = _kind(low, name, stem[0], place)
+        if not kind or len(name) >= LONGEST_NAME:
             continue
+        begin = place - len(name.rpartition(" ")[2])
+        if low.endswith("::", 0, begin) or (low.startswith(":", place) and _IN_PATH.search(low, begin - 2, begin)):
+            continue  # of a path, colons join the parts: a type, a resource's address
         if (found := _joined(raw, low, start, place, kind, name)) is not None:
             places = [found]
-            if _REPLACED.match(low, found[1]):
-                words = _told_behind(raw, found[1], found[1] + _SENTENCE)
-                places += [word[:2] for word in words if _is_told(raw, *word, kind)][:1]
         elif kind != "weak" and (name != "pass" or low.startswith(" is ", place)):  # which Python has for doing nothing
             behind = list(_told_behind(raw, max(place, said.get(kind, 0)), place + _SENTENCE))
             said[kind] = max(said.get(kind, 0), behind[-1][1] if behind else 0)
@@ -212,6 +184,15 @@ def _name(low: str, stem: re.Match[str]) -> tuple[str, int]:
     if apart[-1:] in (" ", "/") and not begun.startswith("-"):
         word = apart[len(apart[:-1].rstrip(_IN_WORDS)) :] if apart[-2:-1] in _IN_WORDS else ""
     return f"{word}{begun}{low[start:end]}", end
+
+
+def _kind(low: str, name: str, stem: str, place: int) -> str:
+    """What a name that ends at a place calls its value; one before `=` says so without the word before it."""
+    kind = kind_of(name, stem)
+    if kind or " " not in name or not low.startswith("=", place):
+        return kind
+    alone = kind_of(name.rpartition(" ")[2], stem)
+    return alone if alone == "password" else ""
 
 
 def _joined(raw: str, low: str, first: int, place: int, kind: str, name: str) -> Place | None:
@@ -264,7 +245,6 @@ def _refined(
         (join == "list" and not (after["closed"] or begins or variable), ""),
         (join == "markup", "" if not tagged else "quoted" if raw.startswith("</", end) or quoted else "code"),
         (join == "cell" and not (begins or low[begin:first].lstrip().startswith("|")), ""),
-        (join == "comment" and not _COMMENT.match(low, begin, first), ""),
         (join == "shown", "quoted" if _PROMPT.match(low, begin, first) else ""),
     )
     return next((refined for holds, refined in rules if holds), join)
@@ -383,9 +363,7 @@ _ASKS = regex(
     r"[?\uff1f\u061f]|\b(?:give|send|paste|provide|enter|type|need|tell|share|generate|create|make|choose|set)\b"
     r"|\u6559\u3048|\u304f\u3060\u3055\u3044|\u8bf7"  # tell me, please, in Japanese and Chinese
 )
-
 _ANSWER = regex(r"[^\s\"'`]{6,200}")
-
 _LONGEST_ANSWER, _ASKED = 160, 200  # characters
 
 

@@ -15,13 +15,9 @@ from ralf.redact.table import expression, rows
 from ralf.text.patterns import regex
 
 LONGEST_NAME = 60
-
 _LATIN = "\u0250"  # the letters before it are Latin ones
-
 _INFLECTED = 6  # letters of a label behind which the ending of a case stands, too: `salasanasi`
-
 _COMPOUND = 7  # letters of a label that may end a longer word: `Zugangsschlüssel`
-
 _LABELS = {"pin": "pin"} | {
     word.replace(" ", sign): kind
     for column, kind in ((2, "secret"), (1, "password"), (3, "pin"))
@@ -39,7 +35,6 @@ WORDS = (*_ENGLISH, *_LABELS)
 """The words, in lower case, without one of which no name of a secret stands in a text."""
 
 _ALL = frozenset(WORDS)
-
 _ANYWHERE = frozenset(stem for stem, alone in _ENGLISH.items() if stem not in _LABELS and not alone and stem != "pw")
 """The stems that are parts of words, too."""
 

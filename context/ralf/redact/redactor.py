@@ -7,70 +7,47 @@ try words against it. Redacting what is redacted changes nothing.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ralf.redact import commands, grammar, keys, names, rules, tables, values, vendors
-from ralf.redact.engine import Expression, Hit, Lines, Text, Words
+from ralf.redact.engine import Expression, Hit, Lines, Rule, Text, Words
 from ralf.redact.marks import MARKER, Known, Span, marked, merged
 from ralf.text.patterns import regex
 
 if TYPE_CHECKING:
     from ralf.transcripts.events import Event
 
-    class Rule(Protocol):
-        """What finds secrets of a sort."""
 
-        @property
-        def words(self) -> Sequence[str]:
-            """One of them, in lower case, is in a text in which it finds something."""
-
-        def find(self, text: Text, there: Collection[str], /) -> Iterator[Hit]:
-            """The secrets of a text in which these words stand, in no order; they may overlap."""
-
-
-class _Names:
+def _named(text: Text, there: Collection[str]) -> Iterator[Hit]:
     """What a name before it calls a secret."""
-
-    words = names.WORDS
-
-    def find(self, text: Text, there: Collection[str]) -> Iterator[Hit]:
-        stems = list(names.stems_of(text.low, there))
-        yield from grammar.find(text, stems)
-        yield from tables.find(text, [stem.start() for stem in stems])
+    stems = list(names.stems_of(text.low, there))
+    yield from grammar.find(text, stems)
+    yield from tables.find(text, [stem.start() for stem in stems])
 
 
-RULES: tuple[Rule, ...] = (
-    *rules.formats(),
-    *rules.shapes(),
-    rules.SeedPhrase(),
-    rules.Arguments(),
-    keys.Armour(),
-    _Names(),
-    commands.Commands(),
-    tables.Manifest(),
-    *vendors.rules(),
+RULES = (
+    *rules.rules(),
+    keys.RULE,
+    Rule(names.WORDS, _named),
+    commands.RULE,
+    tables.MANIFEST,
+    *(Rule(one.words, one.find) for one in vendors.rules()),
 )
 """What finds secrets; of two that find the same one the first, which is always the same, names it."""
 
-_BY_WORD: dict[str, list[int]] = {}
-for _number, _rule in enumerate(RULES):
-    for _word in _rule.words:
-        _BY_WORD.setdefault(_word, []).append(_number)
-
-_WORDS = Words(tuple(_BY_WORD))
+_WORDS = Words([word for rule in RULES for word in rule.words])
 
 
 @lru_cache(2048)
 def _rules_for(there: tuple[str, ...]) -> tuple[Sequence[Rule], frozenset[str]]:
     """The rules that may find something in a text in which these words stand; and the words."""
-    numbers = sorted({number for word in there for number in _BY_WORD[word]})
-    return [RULES[number] for number in numbers], frozenset(there)
+    words = frozenset(there)
+    return [rule for rule in RULES if not words.isdisjoint(rule.words)], words
 
 
 _ESCAPED_BREAK = regex(r"(?<!\\)(?:\\++r)?+\\++n|\r\n")
-
 _MOST_PASSES = 3  # what stands behind a marker may be a secret of its own; one pass is the rule
 
 
@@ -97,13 +74,15 @@ class Redactor:
     def text(self, text: str) -> str:
         """The text without its secrets."""
         for _ in range(_MOST_PASSES):
-            hits = self.hits(text)
-            if not hits:
+            spans = self.spans(text, self.hits(text))
+            if not spans:
                 break
-            text = marked(
-                text, [Span(hit.start, hit.end, self.marker(hit.kind, text[hit.start : hit.end])) for hit in hits]
-            )
+            text = marked(text, spans)
         return text
+
+    def spans(self, text: str, hits: Iterable[Hit]) -> list[Span]:
+        """What is to stand in the places of a text's secrets."""
+        return [Span(start, end, self.marker(kind, text[start:end])) for start, end, kind in hits]
 
     def tree(self, value: Any, known: Known | None = None) -> Any:
         """Plain data with every string redacted, keys included; a string under a key is judged by the key, too.
@@ -176,24 +155,14 @@ class Redactor:
             return []
         rules, words = _rules_for(tuple(there))
         found = [hit for rule in rules for hit in rule.find(looked, words)]
-        found += self._of_the_user(looked)
-        if not found:
-            return []
-        if "[REDACTED:" in text:
-            marks = list(MARKER.finditer(text))
-            starts = [mark.start() for mark in marks]
-            before = [bisect_left(starts, hit.end) for hit in found]  # how many markers begin before a hit's end
-            found = [
-                hit for hit, many in zip(found, before, strict=True) if not many or marks[many - 1].end() <= hit.start
-            ]
+        for places in (places for pattern in self._patterns for places in pattern.matches(looked)):
+            start, end = next((place for place in places[1:2] if place[0] >= 0), places[0])
+            found += [Hit(start, end, "pattern")] if start < end else []
+        if found and "[REDACTED:" in text:
+            marks = [mark.span() for mark in MARKER.finditer(text)]
+            last = [bisect_left(marks, (hit.end,)) - 1 for hit in found]  # the marker that begins before a hit's end
+            found = [hit for hit, mark in zip(found, last, strict=True) if mark < 0 or marks[mark][1] <= hit.start]
         return merged(found)
-
-    def _of_the_user(self, text: Text) -> Iterator[Hit]:
-        for pattern in self._patterns:
-            for places in pattern.matches(text):
-                start, end = next((place for place in places[1:2] if place[0] >= 0), places[0])
-                if start < end:
-                    yield Hit(start, end, "pattern")
 
     def digest(self, text: str) -> str:
         """What tells a text again under this key, and nothing of it to who has not the key: 16 hexadecimal digits."""
@@ -224,9 +193,7 @@ class Redactor:
 
 
 _CHUNK = regex(r"\S{12,4096}")
-
 _SIGN = regex(r"\x1b\[[0-9;]{0,20}[A-Za-z]|\\[nrt]|[^A-Za-z0-9]|\Z")
-
 _MOST_PLACES = 40  # between a beginning and an end of a secret at which it might end, too
 
 

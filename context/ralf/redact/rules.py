@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 
-from ralf.redact.engine import Hit, Text
+from ralf.redact.engine import Hit, Rule, Text
 from ralf.redact.table import expression, rows, words
 from ralf.redact.values import (
     ID,
@@ -71,11 +72,8 @@ _CHECKS: dict[str, Callable[[str], bool]] = {
 _AWS_SECRET = regex(
     r"(?<![A-Za-z0-9+/=])(?=[A-Z0-9+/]{0,39}[a-z])(?=[a-z0-9+/]{0,39}[A-Z])[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=])"
 )
-
 _NEAR = 200  # characters behind a key's id in which its secret is looked for
-
 _ESCAPED = regex(r"(?:\\[nrtbf]|\\u[0-9a-fA-F]{4}|%[0-9A-Fa-f]{2}|\\x[0-9a-fA-F]{2}|\[[0-9;]{0,6}m)\Z")
-
 _LONGEST_ESCAPE, _LONGEST_BEHIND = 8, 40
 
 
@@ -127,8 +125,8 @@ class Shape:
     words  one of them, in lower case, is in a text in which it finds something
     """
 
-    def __init__(self, kind: str, words: str, finds: str, check: str, example: str = "") -> None:
-        self.kind, self.example = kind, example
+    def __init__(self, kind: str, words: str, finds: str, check: str, _example: str = "") -> None:
+        self.kind = kind
         self.words = [words] if words[:1] == "~" else words.replace("\\n", "\n").replace("\\t", "\t").split("|")
         behind, found, finds = finds.rpartition(" << ")
         self._finds = regex(expression(finds))
@@ -151,7 +149,6 @@ class Shape:
 
 
 _WORDS_IN_A_ROW = regex(r"(?<![a-z])(?:[a-z]{3,8}(?:[\s,\"'`]{1,12}(?:[0-9]{1,2}[.):]?\s{1,3})?(?=[a-z])|(?![a-z])))++")
-
 _FEWEST_WORDS, _MOST_WORDS = 12, 27  # of a seed phrase, with words that name it
 
 
@@ -161,62 +158,46 @@ def _seed_words() -> frozenset[str]:
     return frozenset((Path(__file__).parents[1] / "data" / "bip39.txt").read_text("utf-8").split())
 
 
-class SeedPhrase:
+_SEED_WORDS = (r"~(?:[a-z]{3,8}[\s,\"'`]{1,12}(?:[0-9]{1,2}[.):]? {1,2})?){11}[a-z]{3,8}",)
+
+
+def _seed_phrases(text: Text, _: Collection[str]) -> Iterator[Hit]:
     """The words of a wallet: twelve or more of BIP-39's in a row, as no sentence has them."""
-
-    kind = "seed-phrase"
-    words = (r"~(?:[a-z]{3,8}[\s,\"'`]{1,12}(?:[0-9]{1,2}[.):]? {1,2})?){11}[a-z]{3,8}",)
-
-    def find(self, text: Text, _: Collection[str] = ()) -> Iterator[Hit]:
-        """Where they stand in a text."""
-        for row in _WORDS_IN_A_ROW.finditer(text.low):
-            run: list[re.Match[str]] = []
-            long = row.end() - row.start() > _FEWEST_WORDS * len("zoo")
-            for word in re.finditer(r"[a-z]+|\Z", text.low[: row.end()][row.start() :]) if long else ():
-                if word[0] in _seed_words():
-                    run.append(word)
-                    continue
-                if _FEWEST_WORDS <= len(run) <= _MOST_WORDS:
-                    yield Hit(row.start() + run[0].start(), row.start() + run[-1].end(), self.kind)
-                run = []
+    for row in _WORDS_IN_A_ROW.finditer(text.low):
+        words = re.finditer("[a-z]+", row[0]) if len(row[0]) > _FEWEST_WORDS * len("zoo") else ()
+        for are_seeds, run in groupby(words, key=lambda word: word[0] in _seed_words()):
+            spans = [word.span() for word in run] if are_seeds else []
+            if _FEWEST_WORDS <= len(spans) <= _MOST_WORDS:
+                yield Hit(row.start() + spans[0][0], row.start() + spans[-1][1], "seed-phrase")
 
 
 _CALLEE = regex(rf"(?i:{'|'.join(words('callees'))})\w{{0,24}}\(")
-
 _ARGUMENT = regex(
     r"[^'\"()\n\\]*+(?:\\{0,3}(?:'(?P<one>[^'\n\\]{0,200})\\{0,3}'|\"(?P<two>[^\"\n\\]{0,200})\\{0,3}\")|(?P<sign>[()]))"
 )
-
 _NO_PASSWORD = regex(  # an address of a page, a person or a machine, a path, a setting
     r"[\w+.-]+://|[\w.+-]+@[\w-]+\.[\w.-]+\Z|[/.]|[a-z_ ]{2,20}=|\w+:\w+="
     r"|(?:[a-z0-9-]+\.)+[a-z]{2,10}(?:[:/]|\Z)|[\w.-]+:[0-9]{2,5}\Z"
 )
-
 _MOST_ARGUMENTS = 12
 
 
-class Arguments:
-    """What a call is given that logs in, connects or signs."""
-
-    kind = "password"
-    words = (f"~(?:{'|'.join(words('callees'))})\\w{{0,24}}\\(",)
-
-    def find(self, text: Text, _: Collection[str] = ()) -> Iterator[Hit]:
-        """Its literals that are no words, places or ids."""
-        for call in _CALLEE.finditer(text.raw):
-            place, depth, key = call.end(), 1, "hmac" in call[0].lower()
-            for _number in range(_MOST_ARGUMENTS):
-                found = _ARGUMENT.match(text.raw, place) if depth else None
-                if found is None:
-                    break
-                place, group = found.end(), found.lastgroup or ""
-                depth += {"(": 1, ")": -1}.get(found[group], 0) if group == "sign" else 0
-                value = found[group].removeprefix("{noop}")
-                user, _, behind = value.partition(":")
-                value = behind if behind and user.isidentifier() else value
-                level = strength(value)
-                if level in (MIXED, RANDOM, ID if key else RANDOM) and not _NO_PASSWORD.match(value):
-                    yield Hit(found.end(group) - len(value), found.end(group), self.kind)
+def _arguments(text: Text, _: Collection[str]) -> Iterator[Hit]:
+    """What a call is given that logs in, connects or signs: its literals that are no words, places or ids."""
+    for call in _CALLEE.finditer(text.raw):
+        place, depth, key = call.end(), 1, "hmac" in call[0].lower()
+        for _number in range(_MOST_ARGUMENTS):
+            found = _ARGUMENT.match(text.raw, place) if depth else None
+            if found is None:
+                break
+            place, group = found.end(), found.lastgroup or ""
+            depth += {"(": 1, ")": -1}.get(found[group], 0) if group == "sign" else 0
+            value = found[group].removeprefix("{noop}")
+            user, _, behind = value.partition(":")
+            value = behind if behind and user.isidentifier() else value
+            level = strength(value)
+            if level in (MIXED, RANDOM, ID if key else RANDOM) and not _NO_PASSWORD.match(value):
+                yield Hit(found.end(group) - len(value), found.end(group), "password")
 
 
 @cache
@@ -225,7 +206,9 @@ def formats() -> tuple[Format, ...]:
     return tuple(Format(*row) for row in rows("formats"))
 
 
-@cache
-def shapes() -> tuple[Shape, ...]:
-    """What other expressions find: in addresses, in announcements, in commands and calls."""
-    return tuple(Shape(*row) for row in (*rows("shapes"), *rows("calls")))
+def rules() -> Iterator[Rule]:
+    """These, what other expressions find in addresses, announcements, commands and calls, and what takes no table."""
+    yield from (Rule(one.words, one.find) for one in formats())
+    yield from (Rule(one.words, one.find) for one in (Shape(*row) for row in (*rows("shapes"), *rows("calls"))))
+    yield Rule(_SEED_WORDS, _seed_phrases)
+    yield Rule((f"~(?:{'|'.join(words('callees'))})\\w{{0,24}}\\(",), _arguments)

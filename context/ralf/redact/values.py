@@ -9,11 +9,12 @@ import re
 from base64 import b64decode
 from binascii import Error
 from collections import Counter
+from collections.abc import Collection
 from functools import lru_cache
+from itertools import pairwise
 from math import log2
 
-from ralf.redact.chance import RARE
-from ralf.redact.names import is_name, stems_of
+from ralf.redact.names import is_name
 from ralf.redact.table import expression, rows, words
 from ralf.text.patterns import regex
 
@@ -22,7 +23,6 @@ NOTHING, WORD, CHOSEN, MIXED, ID, RANDOM = range(6)
 have chosen; letters with digits or signs as no word has; random, but as ids and hashes are; made at random."""
 
 _SHORTEST, _LONG, _DISTINCT = 12, 16, 5  # characters of what looks random, alone and by a name; and how many differ
-
 _BITS = 2.6  # of entropy for each character of a value made at random; hexadecimal ones of 16 have 2.9 and more
 
 
@@ -32,19 +32,12 @@ def _class(name: str) -> re.Pattern[str]:
 
 
 _NOTHING = _class("nothing")
-
 _LABEL = _class("label")
-
 _WORD = _class("word")
-
 _IDENTIFIER = _class("identifier")
-
 _NUMBERED = _class("numbered")
-
 _UUID = _class("uuid")
-
 _ID = _class("id")
-
 _PASSPHRASE = _class("passphrase")
 
 
@@ -57,22 +50,15 @@ def entropy(text: str) -> float:
 # ---- what only stands for a value, or is a word ----
 
 _PLACEHOLDERS = frozenset(words("placeholders"))
-
 _NAMED_PLACE = regex(r"\[[A-Z][A-Z_-]{2,20}\]")
-
 _STEP = regex(r"\.|->|::|\?\.")
-
 _PATH = regex(r"[A-Za-z_$][A-Za-z0-9_]*+(?:(?:\.|->|::|\?\.)[A-Za-z_$][A-Za-z0-9_]*+)*+\Z")
-
 _CALLEE = regex(r"([A-Za-z_$][\w.$:]*+(?:(?:->|\?\.)[\w.$:]++)*+)[(\[]")
-
 _OF_SECRETS = regex(
     r"passw|secret|token|credential|cookie|(?<![a-z])(?:creds?|auth|keys?|login|user|session|account|certs?)(?![a-z])",
     re.I,
 )
-
 _JOINED = regex(r"[a-z0-9]+(?:[-_.][a-z0-9]+)+\Z")
-
 _SPOKEN = regex(
     expression(
         r"(?:[^\W\d_]|%n)++(?:[\s,.:!?\u2026'\u2019()-]++(?:[^\W\d_]|%n)++)*+[\s,.:!?\u2026\u3002\uff1f\uff01]*+\Z"
@@ -121,14 +107,7 @@ def _is_label(value: str) -> bool:
         return _OF_SECRETS.search(value) is not None
     if value and max(value) >= "\u0e00" and is_name(value):  # a sentence of a script without blanks
         return True
-    return _LABEL.match(value) is not None or (
-        _SPOKEN.match(value) is not None and is_name(value) and _speaks_of_one(value.lower())
-    )
-
-
-def _speaks_of_one(low: str) -> bool:
-    """Whether words speak of a secret; `monkey` ends as a key does, and is none."""
-    return any(stem[0] != "key" or not low[stem.start() - 1 : stem.start()].isalpha() for stem in stems_of(low))
+    return _LABEL.match(value) is not None or (_SPOKEN.match(value) is not None and is_name(value))
 
 
 def _is_word(value: str) -> bool:
@@ -140,16 +119,41 @@ def _is_word(value: str) -> bool:
 
 # ---- made at random ----
 
-_WORDS_ONLY = regex(r"[a-z:;,._=-]*\Z")
+_RARE = frozenset(letters[0] + second for letters in words("rare-pairs") for second in letters[1:])
+"""Pairs of letters that hardly stand in a word or name: 3 of 100 pairs there, 46 of 100 of random ones. Each word of
+the table is a letter, and those that rarely follow it."""
+_CONSONANTS = regex(r"(?i)[b-df-hj-np-tv-xz](?=[b-df-hj-np-tv-xz]{2})")
+_PASSWORD_SIGNS = frozenset("!@#%^?+&$~")  # which passwords have, and words of code and prose have not
 
+
+def odds(text: str) -> int:
+    """By how many bits it is likelier that a text was made at random than that it is a word of prose or code.
+
+    Each pair of neighbours counts by how often it stands in both: digits beside letters, capitals behind small letters,
+    rare pairs of letters and consonants in a row speak for chance.
+    """
+    bits = 2 * len(_CONSONANTS.findall(text))
+    for one, other in pairwise(text):
+        if not (one.isalnum() and other.isalnum()):
+            bits += 2 if one in _PASSWORD_SIGNS or other in _PASSWORD_SIGNS else -1
+        elif one.isdigit() or other.isdigit():
+            bits += 5 if one.isdigit() != other.isdigit() else 1
+        elif one.islower() and other.isupper():
+            bits += 5
+        elif (one + other).lower() in _RARE:
+            bits += 4
+        else:
+            bits -= 3 if one.islower() else 2 if other.isupper() else -2
+    return bits
+
+
+_WORDS_ONLY = regex(r"[a-z:;,._=-]*\Z")
 _PART = regex(r"[^A-Za-z0-9]+")
 
 HUMP = regex(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 
 VOWEL = regex("[aeiouy]", re.I)
-
 _UNSPEAKABLE = regex("[b-df-hj-np-tv-xz]{5}", re.I)
-
 _MOST_RARE = 0.18  # of the pairs in a word or name
 
 _BASE64 = regex(r"(?:[A-Za-z0-9+/]{4}){2,}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?\Z")
@@ -186,7 +190,7 @@ def is_gibberish(value: str) -> bool:
     """Whether letters follow on one another as in no word or name; for what is likely to be a secret."""
     low = value.lower()
     pairs = [low[place : place + 2] for place in range(len(low) - 1)]
-    rare = sum(pair in RARE for pair in pairs)
+    rare = sum(pair in _RARE for pair in pairs)
     return rare > 1 and rare >= _MOST_RARE * sum(map(str.isalpha, pairs))
 
 
@@ -209,28 +213,21 @@ def _is_made(value: str) -> bool:
 # ---- chosen by a person ----
 
 _SIGNS = regex(r"[!@#$%^&*?+=]")
-
 _ENGLISH = regex(expression(r"(?:%{english-endings})\Z"))
-
 _STOPWORDS, _OF_CODE = frozenset(words("stopwords")), frozenset(words("code"))
-
 _JOINT = regex(r"[-._]|(?<=[a-z])(?=[A-Z])")
-
 _LEET = str.maketrans("013457@$", "oieastas")
-
 _ENDING_SIGNS = "!?*#$%&@+=_"
-
 _NUMBERED_END = regex(r"(?:[-._]?([0-9]{2,4})[a-z]?|[-_]([0-9]))[!?*#$%&@+=_]{0,3}\Z")
-
 _WALK = regex(r"(?i)[!@#]?(?:qwert|asdf|zxcv|yxcv|qaz|wsx|1q2w|1qaz|poiu|lkjh)\S{2,}")  # over a keyboard
-
 _NO_CHOICE = _OF_CODE | _STOPWORDS | frozenset(words("products"))
-
 _ESCAPED = regex(r"\\u(?!00[0-7])([0-9a-fA-F]{4})")
-
-_LONG_NUMBER = regex(r"(?!1[5-9]|20[0-9]{12}\Z)[0-9]{14,24}\Z")  # and no time
-
 _ASKS = regex("请|請|入力|输入|输入|введите|입력")
+
+
+def _is_of_code(word: str, no_choice: Collection[str] = _NO_CHOICE) -> bool:
+    """Whether a word is one of code, or ends as its names do, so that nobody makes a password of it."""
+    return word.lower() in no_choice or _ENGLISH.match(word.lower()) is not None
 
 
 def is_passphrase(value: str, *, least: int = 3) -> bool:
@@ -241,7 +238,7 @@ def is_passphrase(value: str, *, least: int = 3) -> bool:
     parts = _PART.split(value.rstrip("0123456789"))
     if len(parts) < least or not _PASSPHRASE.match(value) or _OF_SECRETS.search(value):
         return False
-    of_code = sum(part.lower() in _OF_CODE or _ENGLISH.match(part.lower()) is not None for part in parts)
+    of_code = sum(_is_of_code(part, _OF_CODE) for part in parts)
     return of_code <= (len(parts) + value[-2:].isdigit()) // len("ab") and not _STOPWORDS.intersection(parts)
 
 
@@ -258,26 +255,22 @@ def is_coined(value: str) -> bool:
         return False
     if len(parts) == 1 and not (len(read) > len("word") and read.istitle()):
         return False
-    numbered = len(last) >= len("42")
-    if read == plain and not last:
-        return False
-    of_code = sum(part.lower() in _NO_CHOICE or _ENGLISH.match(part.lower()) is not None for part in parts)
-    return of_code <= (len(parts) // 2 if numbered else 0)
+    most = len(parts) // 2 if len(last) >= len("42") else 0
+    return (read != plain or last != "") and sum(map(_is_of_code, parts)) <= most
 
 
 def is_phrase(value: str) -> bool:
     """Whether a value is a pass phrase: four plain words or more, and no sentence."""
     parts = value.split(" ")
-    titles = value.istitle() and not any(
-        part in _NO_CHOICE or _ENGLISH.match(part) for part in value.lower().split(" ")
-    )
+    titles = value.istitle() and not any(map(_is_of_code, parts))
     plain = (value.islower() or titles) and all(part.isalpha() and len(part) > len("it") for part in parts)
     return plain and len("four") <= len(parts) <= 25 and not _STOPWORDS.intersection(parts)
 
 
 def _is_outside(value: str) -> bool:
-    """Whether a value begins as a path, an option, a user or a colour does, and has no sign that these have not."""
-    return value.startswith(("/", "./", "~", "http", "-", "@", "#")) and not _SIGNS.search(value, 1)
+    """Whether a value is as a path, an option, a user or a colour is, and has no sign that these have not."""
+    begins = value.startswith(("/", "./", "~", "http", "-", "@", "#"))
+    return (begins or "/" in value) and not _SIGNS.search(value, int(begins))
 
 
 @lru_cache(2048)
@@ -290,7 +283,7 @@ def is_mixed(value: str) -> bool:
     if is_placeholder(value) or _is_label(value) or is_expression(value):
         return False
     digits, letters = sum(map(str.isdigit, value)), sum(map(str.isalpha, value))
-    if is_passphrase(value) or _is_word(value) or ("/" in value and not _SIGNS.search(value)):
+    if is_passphrase(value) or _is_word(value):
         return is_passphrase(value)
     varied = digits > 1 or len(value) > digits + letters or (value.upper() != value != value.lower())
     return digits > 0 and len(value) - digits >= len("abc") and letters > 1 and varied
@@ -310,14 +303,12 @@ def _is_foreign(value: str) -> bool:
 def _is_chosen(value: str) -> bool:
     """Whether a person may have chosen a value: words put together, or more than letters, as no name in code has it."""
     if value.isdigit():
-        return _LONG_NUMBER.match(value) is not None
+        return False
     if value.isascii() and value.isalpha():
         return value.islower() and len(value) >= _SHORTEST and not (_ENGLISH.search(value) or _OF_SECRETS.search(value))
     if _is_foreign(value):
         return True
     if value.rstrip("!?").isalpha() or _is_outside(value) or _is_word(value):
-        return False
-    if "/" in value and not _SIGNS.search(value):
         return False
     if value.endswith(("(", ")", ",", ";")) or (_PATH.match(value) and not any(map(str.isdigit, value))):
         return False

@@ -13,15 +13,16 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from ralf.redact import engine
-from ralf.redact.engine import Expression, Hit, Place, Text
+from ralf.redact.engine import Expression, Hit, Place, Text, available
 from ralf.redact.values import entropy, is_sample
 
 _FILE = Path(__file__).parents[1] / "data" / "gitleaks.json"
-
 _LONGEST_KIND = 40
-
 _OWN = ("lob-api-key", "gocardless-api-token")  # which the table finds without their names, and faster
+
+
+Allowed = tuple[Mapping[str, Any], Sequence[Expression]]
+"""What is no secret though a rule matches, and its expressions."""
 
 
 class VendorRule:
@@ -39,42 +40,35 @@ class VendorRule:
         self.literals: Sequence[str] = rule.get("literals", ())
 
     @cached_property
-    def _expression(self) -> Expression:
-        return engine.compile(self._rule["regex"])
-
-    @cached_property
-    def _allowed(self) -> Sequence[_Allowed]:
-        return [*_allowed_anywhere(), *map(_Allowed, self._rule.get("allowlists", ()))]
+    def _looked_for(self) -> tuple[Expression, Sequence[Allowed]]:
+        """Its expression, and the allow-lists."""
+        allowed = [_allowed(one) for one in self._rule.get("allowlists", ())]
+        return Expression(self._rule["regex"]), [_allowed_anywhere(), *allowed]
 
     def find(self, text: Text, _: Collection[str] = ()) -> Iterator[Hit]:
         """The secrets that the rule finds in a text, in order."""
-        for places in self._expression.matches(text):
+        finds, allowed = self._looked_for
+        for places in finds.matches(text):
             first = next((place for place in places[1:] if place[0] < place[1]), places[0])
             start, end = places[self._rule["secretGroup"]] if "secretGroup" in self._rule else first
             secret = text.raw[start:end]
             if entropy(secret) <= self._rule.get("entropy", 0) or is_sample(secret):
                 continue
-            if not any(one.names(text.raw, places[0], secret) for one in self._allowed):
+            if not any(_names(*one, text.raw, places[0], secret) for one in allowed):
                 yield Hit(start, end, self.kind)
 
 
-class _Allowed:
-    """What is no secret though a rule matches: where one of the expressions or words is in it, or both for AND."""
-
-    def __init__(self, allowed: Mapping[str, Any]) -> None:
-        self._target, self._words = allowed.get("regexTarget"), allowed.get("stopwords", ())
-        self._all = all if allowed.get("condition") == "AND" else any
-        self._expressions = [engine.compile(regex) for regex in allowed.get("regexes", ())]
-
-    def names(self, text: str, match: Place, secret: str) -> bool:
-        start, end = match
-        if self._target == "line":
-            start, after = text.rfind("\n", 0, start) + 1, text.find("\n", end)
-            end = after if after >= 0 else len(text)
-        target = Text(text[start:end] if self._target in ("match", "line") else secret)
-        matches = any(next(iter(one.matches(target)), None) for one in self._expressions)
-        stops = any(word.lower() in secret.lower() for word in self._words)
-        return self._all(check for check, asked in ((matches, self._expressions), (stops, self._words)) if asked)
+def _names(allowed: Mapping[str, Any], expressions: Sequence[Expression], text: str, match: Place, secret: str) -> bool:
+    """Whether an allow-list names a secret: one of its expressions or words is in it, or both for AND."""
+    start, end = match
+    target = allowed.get("regexTarget")
+    if target == "line":
+        start, after = text.rfind("\n", 0, start) + 1, text.find("\n", end)
+        end = after if after >= 0 else len(text)
+    looked, words = Text(text[start:end] if target in ("match", "line") else secret), allowed.get("stopwords", ())
+    checks = [any(any(one.matches(looked)) for one in expressions)] if expressions else []
+    checks += [any(word.lower() in secret.lower() for word in words)] if words else []
+    return all(checks) if allowed.get("condition") == "AND" else any(checks)
 
 
 @cache
@@ -83,18 +77,16 @@ def _file() -> Mapping[str, Any]:
     return loaded
 
 
+def _allowed(one: Mapping[str, Any]) -> Allowed:
+    return one, [*map(Expression, one.get("regexes", ()))]
+
+
 @cache
-def _allowed_anywhere() -> Sequence[_Allowed]:
-    return (_Allowed(_file()["allowed"]),)
+def _allowed_anywhere() -> Allowed:
+    return _allowed(_file()["allowed"])
 
 
 @cache
 def rules() -> Sequence[VendorRule]:
     """The rules; none where RE2 is not installed."""
-    return tuple(VendorRule(rule) for rule in _file()["rules"] if rule["id"] not in _OWN) if engine.available() else ()
-
-
-@cache
-def literals() -> Sequence[str]:
-    """The literals with which tokens begin that the rules find."""
-    return tuple(dict.fromkeys(literal for rule in rules() for literal in rule.literals))
+    return tuple(VendorRule(rule) for rule in _file()["rules"] if rule["id"] not in _OWN) if available() else ()
