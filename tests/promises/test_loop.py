@@ -92,6 +92,16 @@ def test_a_loop_runs_task_after_task_in_order_until_all_are_done_and_verified(us
     assert user.task(first)["evidence"]["state"] == "verified"
 
 
+def test_what_an_agent_has_printed_lies_without_its_secrets_once_it_has_ended(user: User) -> None:
+    secret = "q7Rt2bVx9MpL" + "4sKd8WzY3nCf"
+    user.adds("Store the levels")
+    agent = Agent(user, f"echo API_KEY={secret}; echo API_KEY={secret} >&2\nralf task done stored")
+    user.does("loop", *agent.typed)
+    logs = [path for path in (user.project / ".autonomous").rglob("*") if path.parent.name == "logs"]
+    assert any(b"API_KEY" in path.read_bytes() for path in logs)
+    assert user.files_holding(secret) == []
+
+
 def test_a_loop_that_leaves_a_task_undone_fails_and_names_it(user: User) -> None:
     id_ = user.adds("Store the levels")
     agent = Agent(user, 'ralf task fail "the gauge does not answer"')

@@ -1,17 +1,19 @@
 """What agents print: a file for each start, bounded in size and in number. Its bytes are never read as text to judge.
 
 The agent writes to its file itself, so that it goes on where the loop is killed. A file that has grown too large is
-copied to `NAME.1` and emptied, as `logrotate` does with `copytruncate`; what is written between the two is lost.
+copied to `NAME.1` and emptied, as `logrotate` does with `copytruncate`; what is written between the two is lost. Once
+the agent has ended, its secrets are taken out.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from ralf.storage import durable
 from ralf.storage.files import open_single_link
 from ralf.text.cleaning import clean, one_line, trimmed
 
@@ -45,6 +47,15 @@ def tidy(folder: Path, running: Collection[str]) -> None:
         elif place >= _COUNT and not any(path.name.startswith(f"{start}.") for start in running):
             with suppress(OSError):
                 path.unlink()
+
+
+def redact(paths: Iterable[Path], redacted: Callable[[str], str]) -> None:
+    """Take the secrets out of what agents that have ended printed, and out of its copies. Never an error."""
+    for path in (one for log in paths for one in (log, log.with_name(f"{log.name}.1"))):
+        with suppress(OSError):
+            text = path.read_bytes().decode("utf-8", "replace")
+            if (made := redacted(text)) != text:
+                durable.write(path, made.encode(), is_synced=False)
 
 
 def tail(path: Path, most: int = _TAIL) -> str:

@@ -302,6 +302,7 @@ class Loop:
                 refused = outcomes.refusal(state.evidence, known.began)
                 ended = Ended(start.status, "held", stopped=start.stopped, refused=refused)
                 self._settle(start, state, lease, outcomes.judge(ended))
+        logs.redact((start.told.output, start.told.errors), redactor_for(self._project).text)
 
     def _verdict(self, start: Start, state: TaskState, lease: str) -> Verdict:
         """What a start came to for a task that its agent had."""
