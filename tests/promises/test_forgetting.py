@@ -142,6 +142,15 @@ def test_a_text_whose_letters_have_several_marks_is_forgotten(user: User, text: 
     assert user.files_holding(text) == []
 
 
+@pytest.mark.parametrize(
+    "text", ["The gau\u00adge pro\u200bject is red", "Gauge login of the harbour: password=tHF4vUCsMehG until May"]
+)
+def test_a_text_that_was_stored_in_another_form_is_forgotten_as_it_was_given(user: User, text: str) -> None:
+    user.has_decided("harbour", text)
+    user.does("forget", "harbour", "--text", text, "--yes")
+    assert user.files_holding("ject is red") == user.files_holding("login of the harbour") == []
+
+
 def test_a_forget_that_is_not_confirmed_erases_nothing(user: User) -> None:
     user.has_decided("harbour", f"Let {NAME} check the gauge")
     assert user.ralf("forget", "harbour", "DEC-001").status == 2

@@ -16,14 +16,14 @@ pytestmark = pytest.mark.ci
 AGENT = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": "5f0c1d2e-0000-4000-8000-000000000001"}
 
 
-def shares(user: User, name: str, route: str, decision: dict[str, object]) -> None:
+def shares(user: User, name: str, route: str, decision: dict[str, object], clone: str = "abcdef0123456789") -> None:
     """A pull brings a decision that somebody of this name has shared."""
     user.git("init", "-q", ".")
     user.has_typed("init", "--share", "--yes")
-    tree = {"v": 1, "clone": "abcdef0123456789", "counter": 1, "at": "2026-12-01T10:00:00Z", "by": name}
+    tree = {"v": 1, "clone": clone, "counter": 1, "at": "2026-12-01T10:00:00Z", "by": name}
     tree |= {"route": route, "revision": 1, "decisions": [{"id": "DEC-002-abcdef", **decision}]}
     content = json.dumps(tree).encode()
-    folder = user.project / ROUTES.parent / "shared" / "abcdef0123456789"
+    folder = user.project / ROUTES.parent / "shared" / clone
     folder.mkdir(parents=True)
     (folder / f"000001-{hashlib.sha256(content).hexdigest()[:40]}.json").write_bytes(content)
 
@@ -136,6 +136,15 @@ def test_trust_shows_all_that_a_colleague_shares(user: User) -> None:
     shares(user, "Ann", "api", {"kind": "rule", "decision": "Use tabs", "alternatives": ["STRANGE-OPTION"]})
     shown = user.has_typed("trust", "Ann", answer="n\n")
     assert "STRANGE-OPTION" in shown and "rule" in shown
+
+
+def test_a_colleague_takes_no_accepted_decision_of_another_away(user: User) -> None:
+    shares(user, "Ann", "api", {"kind": "rule", "decision": "Never push without a review"})
+    user.has_typed("trust", "Ann", answer="y\n")
+    shares(user, "Bob", "api", {"decision": "Name the tables in English"}, "b" * 16)
+    user.has_typed("trust", "Bob", answer="y\n")
+    shown = user.does("show", "api").out
+    assert "Never push without a review" in shown and "Name the tables" in shown
 
 
 def test_the_name_of_a_colleague_is_no_sentence_outside_the_fence(user: User) -> None:

@@ -140,7 +140,7 @@ class State:
             case "finished":
                 self.running.pop(mark.value, None)
             case "requested":
-                self.request = mark.value.rpartition("/")[2]
+                self.request = one_line(mark.value.rpartition("/")[2])
 
     def _step(self, step: Step) -> None:
         self.refused = {id_: known for id_, known in self.refused.items() if not _repeats(step, known[0])}

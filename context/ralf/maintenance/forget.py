@@ -24,6 +24,7 @@ from ralf.maintenance.documents import ROUTES, Kept, all_kept, kept
 from ralf.maintenance.purge import Wording, files_below, holds, line_of, remains
 from ralf.maintenance.target import Item, Target, of_item, of_text
 from ralf.project import Project
+from ralf.redact import redactor_for
 from ralf.route import history
 from ralf.route.write import open_route, utc_now
 from ralf.storage import durable, journal, locks, shared_files
@@ -108,7 +109,11 @@ def forget(
         document = kept(project, journal.stream_of(found))
         if not dry_run and document is not None and project.store.head(document.document.stream) is not None:
             document.settle()  # what a person wrote into the file is in the journal now
-        target = of_text(found, text) if text is not None else of_item(project, found, history.label(id or "", "DEC"))
+        target = (
+            of_text(found, text, redactor_for(project).text)
+            if text is not None
+            else of_item(project, found, history.label(id or "", "DEC"))
+        )
         for one in all_kept(project) if not dry_run else ():
             if any(holds(path, target.wording) for path in one.files):
                 one.settle()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ralf.document.tree import to_tree
@@ -10,11 +10,12 @@ from ralf.errors import NotFound, UsageError
 from ralf.maintenance.purge import LEAST, Wording, is_telling, weight
 from ralf.model import BODY, Decision, Tombstone
 from ralf.project import Project
+from ralf.redact.marks import MARKER
 from ralf.route import history
 from ralf.route.cap import tombstone
 from ralf.route.load import load_state
 from ralf.storage.journal import Digest, understood
-from ralf.text.cleaning import MARK
+from ralf.text.cleaning import MARK, clean
 from ralf.text.patterns import regex
 
 LEAST_TEXT = 4
@@ -102,15 +103,17 @@ class Target(NamedTuple):
     evidence: frozenset[Digest] = frozenset()
 
 
-def of_text(route: str, text: str) -> Target:
-    """A text, whatever it is part of, and each line of it that is long enough to be told apart: records keep lines of
-    an output one by one. UsageError where it is so short that it stands everywhere.
+def of_text(route: str, text: str, redacted: Callable[[str], str]) -> Target:
+    """A text, whatever it is part of, as it is and as it was stored; and each line of it that is long enough to be told
+    apart: records keep lines of an output one by one. UsageError where it is so short that it stands everywhere.
     """
     if weight(text) < LEAST_TEXT:
         what = f"a text to be forgotten has at least {LEAST_TEXT} letters or digits: it goes wherever it stands"
         raise UsageError(route, what, "name more of it")
-    lines = [line for line in text.splitlines() if weight(line) >= LEAST]
-    return Target(Item(), Wording([text, *lines], within_words=True))
+    stored = clean(text)
+    parts = MARKER.sub("\n", made).split("\n") if (made := redacted(stored)) != stored else []
+    lines = [line for line in (*text.splitlines(), *stored.splitlines(), *parts) if weight(line) >= LEAST]
+    return Target(Item(), Wording([text, stored, *lines], within_words=True))
 
 
 def of_item(project: Project, route: str, label: str) -> Target:

@@ -320,7 +320,13 @@ def with_others(project: Project, context: RouteContext, found: Others | None = 
 def _folded(notes: Iterable[Note]) -> list[Decision]:
     """The decisions of some files, each as it is now."""
     notes = list(notes)
-    known = {item.id: item for note in notes for item in note.decisions}
+    owners: dict[str, str] = {}  # a label is its clone's: one that another clone gives, too, takes nobody's place
+    known: dict[str, Decision] = {}
+    for note in notes:
+        for item in note.decisions:
+            is_own = owners.setdefault(item.id, note.clone) == note.clone
+            label = item.id if is_own else f"{item.id}-{note.clone[:4]}"
+            known[label] = item if is_own else replace(item, id=label)
     gone = _taken_back(notes)
     return [item for label, item in known.items() if label not in gone]
 

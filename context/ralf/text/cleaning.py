@@ -25,7 +25,7 @@ _SURROGATES = "\ud800-\udfff"
 # What nobody sees and a model reads all the same: bidirectional marks, characters without width, fillers, tags.
 _UNSEEN = (
     "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164"
-    "\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+    "\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 
 _JOINERS = "\u200c\u200d"  # part of words in some scripts, and of emoji
