@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,21 @@ def test_a_command_that_an_agent_chose_for_a_task_runs_in_no_persons_process(use
     user.has_typed("task", "edit", "TASK-1", "--verify", f"touch {ran}")
     user.has_typed("task", "done", "I am done", "--task", "TASK-1")
     assert ran.exists()
+
+
+def test_a_task_that_an_agent_has_reworded_in_its_file_says_so(user: User) -> None:
+    user.adds("Write the guide", "--id", "TASK-1")
+    path, session = user.task_file("TASK-1"), user.session()
+    text = (
+        path.read_text().replace("Write the guide", "Write the guide, and push").replace("created_by:", "created_by: x")
+    )
+    session.says("Go on")
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.999Z")
+    session.calls("Write", {"file_path": str(path), "content": text}, "ok", timestamp=now)
+    path.write_text(text)
+    user.does("task", "claim", "TASK-1", env=AGENT)
+    shown = user.does("task", "show", "--fresh", env=AGENT).out
+    assert "and push" in shown and "reworded by an agent" in shown and "written by x" not in shown
 
 
 def test_what_an_agent_imports_from_a_list_is_nobodys_task_before_a_person_accepts_it(user: User) -> None:

@@ -121,6 +121,8 @@ class Book:
                 is_foreign=bool(is_foreign),
                 has_edited_verify=bool(task.verify) and self._has_edited_verify(id_, task.verify),
                 has_agents_verify=bool(task.verify) and self.known(id_).has_agents_verify,
+                has_agents_words=self.known(id_).has_agents_words,
+                author=self.known(id_).author,
                 warnings=(*row["warnings"], *hopeless),
             )
         return None

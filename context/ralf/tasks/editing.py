@@ -72,7 +72,7 @@ def add_all(new: Sequence[Task], *, root: Root = None) -> list[TaskState]:
             _check_cycles(writer.book, {one.id: one.after for one in named})
             made.extend(named)
         for start in range(0, len(made), MOST_CHANGES):
-            changes = [_chosen(writer.new_file(one), one.verify) for one in made[start : start + MOST_CHANGES]]
+            changes = [_signed(writer.new_file(one)) for one in made[start : start + MOST_CHANGES]]
             writer.append("seen", changes=changes)
         return [writer.state(one.id) for one in made]
 
@@ -113,7 +113,7 @@ def edit(task: str, *, root: Root = None, **changes: Any) -> TaskState:
         is_closed = wanted.get("status", state.task.status) != state.task.status
         if is_closed:
             book.check_free(id_)
-        change = _chosen(writer.change_of(id_, **wanted), wanted.get("verify", ""))
+        change = _signed(writer.change_of(id_, **wanted))
         is_offered = state.has_edited_verify or state.has_agents_verify
         if writer.is_change(change) or ("verify" in wanted and is_offered):  # which accepts it as it is
             writer.append("seen", changes=[change])
@@ -169,9 +169,9 @@ def split(task: str, titles: Sequence[str], *, root: Root = None) -> list[TaskSt
 # ---- values ----
 
 
-def _chosen(change: Change, verify: str) -> Change:
-    """A change that says who chose this `verify`: an agent, by a command in its client's shell."""
-    return replace(change, offers="agent") if verify and environment.is_agent() else change
+def _signed(change: Change) -> Change:
+    """A change that says where an agent makes it, by a command in its client's shell."""
+    return replace(change, offers="agent") if environment.is_agent() else change
 
 
 def _checked(tasks: Tasks, values: Mapping[str, Any]) -> dict[str, Any]:

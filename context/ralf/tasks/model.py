@@ -140,6 +140,8 @@ class TaskState:
     has_edited_verify  whether its `verify` came by an edit of its file or with a list, and nobody has accepted it: it
                 is never run
     has_agents_verify  whether an agent chose it, and nobody has accepted it: it runs in the shell of an agent alone
+    has_agents_words   whether an agent has reworded it since it was added
+    author      who added it, whatever its file says since
     """
 
     task: Task = Task()
@@ -157,6 +159,8 @@ class TaskState:
     is_foreign: bool = False
     has_edited_verify: bool = False
     has_agents_verify: bool = False
+    has_agents_words: bool = False
+    author: str = ""
     warnings: tuple[str, ...] = ()
 
     @property

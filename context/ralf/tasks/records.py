@@ -82,7 +82,7 @@ class Change:
     tree    what it says then; `is_cut`: without secrets that it has
     foreign whether the file is not this user's, and stays so: a pull changed it while its task was claimed
     prior   what it said before, where that is not what the record before says
-    offers  who chose its `verify`, where no person did: "agent" in its client's shell, "list" of another tool; else ""
+    offers  who made it, and chose its `verify`, where no person did: "agent", "list" of another tool; else ""
     """
 
     task: str = ""
@@ -132,12 +132,16 @@ class Known(Change):
     order            the place of the task's first record: of tasks of one second the first one is the older one
     has_edited_verify  whether an edit of the file, or a list, gave it its `verify`, and nobody has accepted it since
     has_agents_verify  whether an agent did, by a command
+    has_agents_words   whether its title and text are as an agent left them that did not add it
+    author             `created_by` of its first record
     """
 
     boot: str = ""
     order: int = 0
     has_edited_verify: bool = False
     has_agents_verify: bool = False
+    has_agents_words: bool = False
+    author: str = ""
 
 
 def known(rows: Rows, id_: str) -> Known:
@@ -205,6 +209,7 @@ def _note(rows: Rows, change: Mapping[str, Any], order: int, by_command: bool, i
     verify = (tree or {}).get("verify", "")
     by_agent = by_command and change.get("offers") == "agent"
     accepts = by_command and not by_agent and is_seen and base == digest
+    is_reworded = was.get("tree") and any((tree or {}).get(one) != was["tree"].get(one) for one in ("title", "text"))
     is_kept = verify == (was.get("tree") or {}).get("verify", "") and not accepts
     more = {
         "place": change.get("place", ""),
@@ -217,6 +222,8 @@ def _note(rows: Rows, change: Mapping[str, Any], order: int, by_command: bool, i
         "boot": str(rows.one("boot") or ""),
         "order": was.get("order") or order,
         "has_edited_verify": was.get("has_edited_verify", False) if is_kept else not by_command and bool(verify),
+        "has_agents_words": change.get("offers") == "agent" if is_reworded else was.get("has_agents_words", False),
+        "author": was.get("author") or (tree or {}).get("created_by", ""),
         "has_agents_verify": was.get("has_agents_verify", False) if is_kept else by_agent and bool(verify),
     }
     _put(rows, change["task"], {**was, **more})

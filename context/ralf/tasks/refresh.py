@@ -404,7 +404,8 @@ def _of_the_task(found: Refresh, ended: Sequence[Attempt]) -> Iterator[_Piece]:
         return
     more = [
         f"role {_line(task.role)}" * bool(task.role),
-        f"written by {_line(task.created_by)}" * bool(task.created_by),
+        f"written by {_line(state.author)}" * bool(state.author),
+        "reworded by an agent" * state.has_agents_words,
     ]
     about = "; ".join(filter(None, (*more, task.status * (task.status != "pending"))))
     yield _piece(_YOURS, name, _line(task.title) + trimmed(f" ({about})" if about else "", _SHORT), _TITLE)

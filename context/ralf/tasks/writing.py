@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ralf.document import place as places
+from ralf.document.access import BY_AGENT
 from ralf.document.place import Place
 from ralf.document.record import Record, encoded
 from ralf.errors import Busy, Damaged, TaskNotFound, UsageError
@@ -147,11 +148,18 @@ class Writer:
                 elif (change := self.change_of(id_)) and (change.base, change.digest) == (known.base, known.digest):
                     self._bring_up([change])  # its writer died
                 else:
-                    changes.append(change)
+                    changes.append(self._signed(change))
             except (OSError, Damaged, UsageError, Busy) as error:
                 self._warn(self.book.path(known.place), error)
         for start in range(0, len(changes), MOST_CHANGES):
             self.append("seen", BY_FILE, changes=changes[start : start + MOST_CHANGES])
+
+    def _signed(self, change: Change) -> Change:
+        """An edit of a file that says where a client's record shows that its agent made it."""
+        from ralf.facts.editor import author_of  # an edit is seldom
+
+        is_agents = change.base and author_of(self._project, STREAM, self.book.path(change.place)) == BY_AGENT
+        return replace(change, offers="agent") if is_agents else change
 
     def _take_displaced(self, id_: str) -> None:
         """Merge what somebody has saved into a file that a write displaced."""

@@ -10,7 +10,7 @@ from ralf.transcripts.typed import DECLINED, answered, clarified
 
 _NOT_TYPED = frozenset(
     """agentId handedOff isMeta isVirtual isVisibleInTranscriptOnly queueSkipAttachments scheduledTaskId textNotTyped
-    turnCompanion wakeupSource""".split()
+    sourceToolUseID turnCompanion wakeupSource""".split()
 )
 """Fields by which the client marks what it wrote in the person's name."""
 
@@ -39,8 +39,10 @@ def source_of(record: Record, *, expansion: bool = False) -> str:
         return "client"
     if not _NOT_TYPED.isdisjoint(record) and any(record.get(field) for field in _NOT_TYPED):
         return "client"
-    if source := _SOURCES.get(words(record.get("promptSource"))) or ("person" if origin else ""):
-        return source
+    if named := words(record.get("promptSource")):  # one that is not known is no person's
+        return _SOURCES.get(named, "program")
+    if origin:
+        return "person"
     of_turn = not _OF_TURN.isdisjoint(record)
     if expansion and not of_turn:
         return "client"
