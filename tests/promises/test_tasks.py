@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
@@ -182,3 +183,15 @@ def test_a_task_of_an_agent_whose_client_names_no_session_is_not_the_users(user:
     ours, theirs = user.adds("Store the levels"), user.does("task", "add", "Draw the levels", env={"CLAUDECODE": "1"})
     assert not user.task(ours)["task"]["created_by"].startswith("agent@")
     assert user.task(theirs.out.split()[0])["task"]["created_by"].startswith("agent@")
+
+
+@pytest.mark.parametrize("broken", ["priority: 11", "priority: ["])
+def test_a_task_whose_file_was_broken_for_a_while_stays_its_persons(user: User, broken: str) -> None:
+    id_ = user.adds("Write the guide")
+    path = user.task_file(id_)
+    text = path.read_text()
+    path.write_text(re.sub(r"(?m)^priority: .*", broken, text))
+    assert user.ralf("task", "list").err
+    path.write_text(re.sub(r"(?m)^priority: .*", "priority: high", text))
+    assert "foreign" not in user.does("task", "list").out
+    assert "Write the guide" in user.does("task", "claim").out

@@ -232,7 +232,9 @@ class Looker:
             is_old = (known.foreign and known.digest == file.digest) or (was is not None and was[0] and was[2])
             created = (known.tree or {}).get("created")  # to the microsecond: an edit has it, a file from elsewhere not
             is_other = bool(created and file.tree is not None and file.tree.get("created") != created)
-            if is_old or not file.content or ((known.foreign or is_other) and not self._project.owner.pinned):
+            if file.problem:  # it stays whose it was until it can be read
+                found[name] = file._replace(is_foreign=is_old or known.tree is None)
+            elif is_old or not file.content or ((known.foreign or is_other) and not self._project.owner.pinned):
                 found[name] = file._replace(is_foreign=True)
             else:
                 asked[book.path(name)] = file.content
