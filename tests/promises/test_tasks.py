@@ -191,6 +191,7 @@ def test_a_task_whose_file_was_broken_for_a_while_stays_its_persons(user: User, 
     path = user.task_file(id_)
     text = path.read_text()
     path.write_text(re.sub(r"(?m)^priority: .*", broken, text))
+    time.sleep(1.2)  # a file that has just been saved is looked at again
     assert user.ralf("task", "list").err
     path.write_text(re.sub(r"(?m)^priority: .*", "priority: high", text))
     assert "foreign" not in user.does("task", "list").out
