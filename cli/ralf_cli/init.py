@@ -56,7 +56,11 @@ def _change(change: Change | None, what: str) -> list[Step]:
 
 @command("dry_run", "yes", is_fenced=False)
 @click.option(
-    "--client", type=click.Choice((*CLIENTS, *_ONE_FILE_EACH)), help="Install the hooks or sections for this client."
+    "--client",
+    "clients",
+    multiple=True,
+    type=click.Choice((*CLIENTS, *_ONE_FILE_EACH)),
+    help="Install the hooks or sections for this client.",
 )
 @click.option("--shared", is_flag=True, help="Change the repository's shared settings, which call `ralf` from PATH.")
 @click.option("--plugin", metavar="DIR", help="Write a Claude Code plugin into DIR instead of changing settings.")
@@ -68,7 +72,7 @@ def _change(change: Change | None, what: str) -> list[Step]:
 @click.option("--off", is_flag=True, help="Disable the hooks in this project; `ralf init` enables them.")
 @click.option("--uninstall", is_flag=True, help="Remove ralf from this project; keep routes and journals.")
 def init(
-    client: str | None,
+    clients: tuple[str, ...],
     shared: bool,
     plugin: str | None,
     summarizer: str | None,
@@ -93,8 +97,10 @@ def init(
       ralf init --client codex --dry-run
       ralf init --client claude-code --uninstall
     """
-    here = project()
+    here, client = project(), clients[0] if clients else None
     is_dry = bool(given("dry_run"))
+    if len(clients) > 1:
+        raise click.UsageError("--client takes one client: run ralf init once for each")
     if plugin is not None and (client != "claude-code" or shared or summarizer or verify_commands or uninstall):
         raise click.UsageError("--plugin goes with --client claude-code alone")
     if client is None and (shared or summarizer):

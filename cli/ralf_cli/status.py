@@ -89,7 +89,12 @@ def _lines(
     yield "route", f"{found.route}  ({found.rule}{only})"
     if task is not None:
         yield "task", named(task)
-    kinds = {"ready": "ready", "claimed": "claimed", "blocked": "waiting for others"}
+    kinds = {
+        "ready": "ready",
+        "claimed": "claimed",
+        "blocked": "waiting for others",
+        "foreign": "not accepted: ralf trust",
+    }
     parts = [f"{tasks.counts[kind]:,} {words}" for kind, words in kinds.items() if tasks and tasks.counts[kind]]
     counted = [f"{tasks.counts['pending']:,} open ({', '.join(parts)})"] if tasks and tasks.counts["pending"] else []
     counted += [f"{tasks.counts['failed']:,} failed"] if tasks and tasks.counts["failed"] else []

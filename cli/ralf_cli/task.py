@@ -16,6 +16,7 @@ from ralf_cli import tasktext
 from ralf_cli.command import F, command, given, handed_over, is_json, is_read_by_an_agent, project, root, shared
 from ralf_cli.main import LazyGroup
 from ralf_cli.output import answer, complain, emit_json, given_back, given_text, say, so_many, table, warn
+from ralf_cli.person import is_person
 from ralf_integrations.loop.options import seconds_of
 
 task = LazyGroup(
@@ -93,7 +94,7 @@ def add(title: str, **fields: Any) -> None:
         raise UsageError("--after", "names no task", "ralf task list")
     wanted = _given(**fields)
     with given_back(title, wanted.get("text", "")):
-        state = editing.add(title, **wanted, root=root())
+        state = editing.add(title, **wanted, by_person=is_person(), root=root())
     answer(tasktext.as_json(state), state.task.id)
     warn(state.warnings)
     if state.task.route and (near := routing.near_to(project(), state.task.route)):
@@ -125,7 +126,7 @@ def edit(id_: str, titles: tuple[str, ...], **fields: Any) -> None:
         return
     if not wanted:
         raise UsageError(id_, "no change was named", f"ralf task show {id_}")
-    state = editing.edit(id_, **wanted, root=root())
+    state = editing.edit(id_, **wanted, by_person=is_person(), root=root())
     _tell(state, tasktext.full(state))
 
 
@@ -229,7 +230,7 @@ def done(summary: str) -> None:
     Exit status: 1 `verify` failed · 3 you hold no task, or the task does not exist ·
     5 the lease has expired, and another agent holds the task
     """
-    state = _closed("done", summary, "its result, and what later agents must know")
+    state = _closed("done", summary, "its result, and what later agents must know", for_person=is_person())
     ends = tasktext.is_at_checkpoint(state, root())
     _tell(state, tasktext.ended(state, project().command, checkpoint=ends))
 
@@ -251,13 +252,13 @@ def release(id_: str | None, note: str) -> None:
     _tell(state, tasktext.ended(state))
 
 
-def _closed(what: str, text: str, wanted: str) -> TaskState:
+def _closed(what: str, text: str, wanted: str, **how: bool) -> TaskState:
     """Call the function `what` of claims; UsageError without words."""
     words = given_text(text)
     if not clean(words).strip():
         raise UsageError(f"ralf task {what}", f"needs a text: {wanted}", f'ralf task {what} "TEXT"')
     with given_back(words):
-        state: TaskState = getattr(claims, what)(words, task=given("task"), root=root())
+        state: TaskState = getattr(claims, what)(words, task=given("task"), **how, root=root())
     return state
 
 

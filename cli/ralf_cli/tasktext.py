@@ -139,7 +139,8 @@ def _verify(state: TaskState) -> str:
     if not (state.has_edited_verify or state.has_agents_verify) or state.is_foreign:
         return state.task.verify
     again = f"accept it: ralf task edit {state.task.id} --verify 'COMMAND'"
-    why = "an agent chose it, and only its own shell runs it" if state.has_agents_verify else "not run: nobody chose it"
+    is_brought = state.has_edited_verify
+    why = "not run: an edit or an import brought it" if is_brought else "no person chose it: your loop does not run it"
     return f"{state.task.verify}  ({why}; {again})"
 
 

@@ -267,6 +267,7 @@ def done(
     by: str = "",
     tokens: int = 0,
     evidence: Evidence | None = None,
+    for_person: bool = False,
     root: Root = None,
 ) -> TaskState:
     """Complete a task: record, then file.
@@ -274,6 +275,7 @@ def done(
     task, lease, by  which: the lease that is shown (None: `RALF_LEASE`), else this task, else the one that `by` has
     tokens           that it took, as far as that is known
     evidence         what says that it is done; None: what `ralf.tasks.evidence` finds, which may run its `verify:`
+    for_person       whether that runs in a person's own process: then it has to be one that a person chose
 
     NotVerified where its `verify:` ran and did not pass: the task stays as it is, and its holder keeps it. StaleLease
     where the lease holds no longer, Claimed where another one has the task, TaskNotFound, NotFound where `by` has none,
@@ -298,7 +300,7 @@ def done(
     if evidence is None and not found.has_ended:  # before the lock is taken: a command may take long
         from ralf.tasks import evidence as proofs  # few commands complete a task
 
-        proof = proofs.of_completed(tasks.project, found.state)
+        proof = proofs.of_completed(tasks.project, found.state, for_person=for_person)
         if proof is not None and proofs.has_failed(tasks.project, found.state.task, proof):
             record_evidence(found.state.task.id, proof, root=root)
             status = "it took too long" if proof.exit_status is None else f"exit status {proof.exit_status}"

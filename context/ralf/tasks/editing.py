@@ -40,11 +40,13 @@ def add(
     route: str = "",
     id: str = "",  # noqa: A002
     created_by: str = "",
+    by_person: bool | None = None,
     root: Root = None,
 ) -> TaskState:
     """Add a task. Fields as in `ralf.tasks.model.Task`; `after` takes ids and unambiguous titles.
 
-    id  "": a new one that is short, and collides with none of another clone
+    id         "": a new one that is short, and collides with none of another clone
+    by_person  whether a person does it, whose `verify` may run; None: so outside of a client's shell
 
     UsageError for a value that makes no sense, a title that several tasks have and an id that is taken;
     TaskNotFound for a dependency that is not there; Cycle where it would wait for itself.
@@ -52,10 +54,10 @@ def add(
     by = store.holder(store.at(root).project, created_by)
     values = {"priority": priority, "tags": tags, "role": role, "checkpoint": checkpoint, "verify": verify}
     made: dict[str, Any] = {**values, "after": after, "route": route, "created_by": by}
-    return add_all([Task(id, title, text, **made)], root=root)[0]
+    return add_all([Task(id, title, text, **made)], by_person=by_person, root=root)[0]
 
 
-def add_all(new: Sequence[Task], *, root: Root = None) -> list[TaskState]:
+def add_all(new: Sequence[Task], *, by_person: bool | None = None, root: Root = None) -> list[TaskState]:
     """Add many tasks in few records, as an importer does; those of one second stay in this order.
 
     Their `id`s are their names among each other, too: `after` may name those of the list, and any other task. "" is a
@@ -72,7 +74,7 @@ def add_all(new: Sequence[Task], *, root: Root = None) -> list[TaskState]:
             _check_cycles(writer.book, {one.id: one.after for one in named})
             made.extend(named)
         for start in range(0, len(made), MOST_CHANGES):
-            changes = [_signed(writer.new_file(one)) for one in made[start : start + MOST_CHANGES]]
+            changes = [_signed(writer.new_file(one), by_person) for one in made[start : start + MOST_CHANGES]]
             writer.append("seen", changes=changes)
         return [writer.state(one.id) for one in made]
 
@@ -97,8 +99,10 @@ def _named(book: Book, given: Sequence[Task], by: str) -> list[Task]:
     return made
 
 
-def edit(task: str, *, root: Root = None, **changes: Any) -> TaskState:
-    """Change fields of a task: `title text status priority tags role after checkpoint verify route`. Errors: `add`."""
+def edit(task: str, *, by_person: bool | None = None, root: Root = None, **changes: Any) -> TaskState:
+    """Change fields of a task: `title text status priority tags role after checkpoint verify route`. `by_person` and
+    errors: `add`.
+    """
     tasks = store.at(root)
     values = _checked(tasks, changes)
 
@@ -113,7 +117,7 @@ def edit(task: str, *, root: Root = None, **changes: Any) -> TaskState:
         is_closed = wanted.get("status", state.task.status) != state.task.status
         if is_closed:
             book.check_free(id_)
-        change = _signed(writer.change_of(id_, **wanted))
+        change = _signed(writer.change_of(id_, **wanted), by_person)
         is_offered = state.has_edited_verify or state.has_agents_verify
         if writer.is_change(change) or ("verify" in wanted and is_offered):  # which accepts it as it is
             writer.append("seen", changes=[change])
@@ -169,9 +173,10 @@ def split(task: str, titles: Sequence[str], *, root: Root = None) -> list[TaskSt
 # ---- values ----
 
 
-def _signed(change: Change) -> Change:
-    """A change that says where an agent makes it, by a command in its client's shell."""
-    return replace(change, offers="agent") if environment.is_agent() else change
+def _signed(change: Change, by_person: bool | None) -> Change:
+    """A change that says where no person makes it."""
+    is_agents = environment.is_agent() if by_person is None else not by_person
+    return replace(change, offers="agent") if is_agents else change
 
 
 def _checked(tasks: Tasks, values: Mapping[str, Any]) -> dict[str, Any]:

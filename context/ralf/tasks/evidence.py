@@ -84,8 +84,10 @@ def verify(
     return replace(found, command=_command(project, found.command), at=now(), output=output, files=files)
 
 
-def of_completed(project: Project, state: TaskState) -> Evidence | None:
-    """What says that a task is done that somebody says is; None for nothing. Takes as long as its `verify:` does."""
+def of_completed(project: Project, state: TaskState, *, for_person: bool = False) -> Evidence | None:
+    """What says that a task is done that somebody says is; None for nothing. Takes as long as its `verify:` does.
+    `for_person`: as for `refusal_of`.
+    """
     context = None
     with suppress(RalfError, OSError):
         if route := route_of(project, state.task.context_route):
@@ -93,20 +95,21 @@ def of_completed(project: Project, state: TaskState) -> Evidence | None:
 
             context = get_context(route, root=project.root)
     with suppress(RalfError, OSError):
-        return verify(project, state.task, context, refusal=refusal_of(state))
+        return verify(project, state.task, context, refusal=refusal_of(state, for_person=for_person))
     return None
 
 
-def refusal_of(state: TaskState) -> str:
+def refusal_of(state: TaskState, *, for_person: bool = False) -> str:
     """Why the `verify:` command of a task is not run: a pull, an archive or a patch may have changed it, even while
     somebody has claimed the task. "" where it may run.
+
+    for_person  whether it would run in a person's own process, as of their loop, and not in the agent's sandbox
     """
     if state.is_foreign:
         return _FOREIGN
     if state.has_edited_verify:
         return _EDITED.format(state.task.id)
-    is_beyond = state.has_agents_verify and not environment.is_agent()  # an agent may run what it likes in its sandbox
-    return _OF_AGENT.format(state.task.id) if is_beyond else ""
+    return _OF_AGENT.format(state.task.id) if state.has_agents_verify and for_person else ""
 
 
 def has_failed(project: Project, task: Task, evidence: Evidence) -> bool:

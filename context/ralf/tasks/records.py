@@ -208,7 +208,7 @@ def _note(rows: Rows, change: Mapping[str, Any], order: int, by_command: bool, i
         tree = {**was["tree"], **change.get("values", {})}
     verify = (tree or {}).get("verify", "")
     by_agent = by_command and change.get("offers") == "agent"
-    accepts = by_command and not by_agent and is_seen and base == digest
+    accepts = by_command and is_seen and base == digest  # an agent takes it over as its own choice
     is_reworded = was.get("tree") and any((tree or {}).get(one) != was["tree"].get(one) for one in ("title", "text"))
     is_kept = verify == (was.get("tree") or {}).get("verify", "") and not accepts
     more = {

@@ -427,7 +427,12 @@ class Loop:
             command, place = state.task.verify.strip(), self._done_in.get(state.task.id)
             if self._options.worktrees is None:
                 place = self._project.root
-            if command and place is not None and not proofs.refusal_of(state) and outcomes.why_not_proven(state):
+            if (
+                command
+                and place is not None
+                and not proofs.refusal_of(state, for_person=True)
+                and outcomes.why_not_proven(state)
+            ):
                 groups.setdefault((command, place), []).append(state)
         for (_, place), group in groups.items():
             first, ids = group[0], [state.task.id for state in group]

@@ -97,7 +97,7 @@ class Work:
         ran: Evidence | None = None
         for id_ in tasks:
             state = self.get(id_)
-            if state is None or state.task.status != "completed" or proofs.refusal_of(state):
+            if state is None or state.task.status != "completed" or proofs.refusal_of(state, for_person=True):
                 continue
             context = self.context(state.task.context_route)
             if ran is None and (ran := proofs.verify(project, state.task, context)) is None:
@@ -144,7 +144,7 @@ class Work:
         """
         with suppress(Busy, NotFound):
             claims.renew(lease, process=os.getpid(), root=self.project.root)  # its agent is gone: it stays taken
-            claims.done(summary, lease=lease, root=self.project.root)
+            claims.done(summary, lease=lease, for_person=True, root=self.project.root)
 
     def of_agent(self, task: str, agent: str) -> tuple[TaskState | None, list[TaskState]]:
         """A task as it stands, None where it is gone, and the other tasks that its agent has claimed."""
