@@ -25,6 +25,9 @@ says little."""
 
 _PIN = regex(r"[0-9]{4,8}\Z")
 _YEAR = regex(r"(?:19|20)[0-9]{2}\Z")
+_OF_WALLET = regex(r"0x[0-9a-fA-F]{40}\Z")  # the address of a wallet or a contract, which is public
+_SHORT_HASH = regex(r"(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7,12}\Z")  # as git abbreviates one
+_LONGEST_PIN = 32  # characters: a longer one is a digest that is pinned
 _JUDGED = 96  # characters of a value by which it is judged
 
 
@@ -34,6 +37,8 @@ def is_secret(value: str, kind: str, join: str) -> bool:
     if kind == "pin" and (_PIN.match(value) or join in ("near", "said", "code")):
         year = join == "said" and _YEAR.match(value)
         return join not in ("near", "code") and _PIN.match(value) is not None and not year
+    if _OF_WALLET.match(value) or (kind == "pin" and len(value) > _LONGEST_PIN):
+        return False
     password = kind in ("password", "pin")
     level = strength(value[:_JUDGED])
     if level < LEAST[join][0 if password else 2 if kind == "weak" else 1]:
@@ -239,6 +244,7 @@ def _refined(
         (after["call"], "" if _LOOKS_UP.search(after["call"] or "") else "argument"),
         (join in ("assign", "pair"), "quoted" if quoted else "env" if env else "line" if ends else "code"),
         (join in ("near", "list") and listing and not quoted, ""),
+        (join == "near" and raw[start - 1] == "(" and _SHORT_HASH.match(raw[start:end]), ""),
         (join == "near" and (option or _SETS.search(low, begin, first)), "flag"),
         (join == "near" and "\n" in sign, ""),
         (join == "near" and (quoted or raw[start - 1] in _BRACKETS or (ends and begins)), "cell"),
@@ -262,7 +268,7 @@ _WORD = regex(
 """Matches a word of a sentence: in quotes, without, or behind the letters of a script without blanks."""
 
 _BELOW = regex(
-    r"(?:[^\n:=]{0,80}+(?:\n[^\n:=]{0,20}+)?:(?:[ \t]+|(?=\r?\n))|[*_`\"\u00bb ]{0,4}+(?=\r?\n)"
+    r"(?:(?:(?!\",)[^\n:=]){0,80}+(?:\n[^\n:=]{0,20}+)?:(?:[ \t]+|(?=\r?\n))|[*_`\"\u00bb ]{0,4}+(?=\r?\n)"
     r"|[^\n?]{0,80}+\?(?=\r?\n))"
     r"(?:\r?\n[\s>]{0,8}+)?(?:\[[0-9:]{4,8}\][ ]\w{1,30}:[ ]|\w{1,30}[ ]\[[0-9:]{4,8}\][: ]{0,2})?"
     r"(?!(?:[\w./-]{1,80}:[0-9]{1,6}[:-])?[A-Za-z_]{2,30}=)(\S{4,200}+)[ \t]*+(?:\r?\n|\Z)"
@@ -292,6 +298,7 @@ def _is_public(value: str) -> bool:
     """Whether a value looks like what stands in sentences, too: a name of code, an id."""
     return (
         strength(value) == ID
+        or _SHORT_HASH.match(value) is not None
         or _ADDRESS.match(value.rstrip("?!*")) is not None
         or "</" in value
         or "://" in value
