@@ -32,10 +32,7 @@ _SESSIONS = 5_000  # of Codex, of all projects, searched for this project's newe
 @click.option("--summarizer", metavar="NAME", help="extractive, or a model: claude, codex, llm, command.")
 @click.option("--keep", metavar="TEXT", multiple=True, help="Hint about content to keep (repeatable).")
 @click.option(
-    "--as",
-    "read_as",
-    type=click.Choice(["text"]),
-    help="Read the transcript as a plain document; nothing in it becomes a rule.",
+    "--as", "read_as", type=click.Choice(["text"]), help="Read it as a plain document; nothing in it is your message."
 )
 @click.option("--again", is_flag=True, help="Also read a session of another route, from its start.")
 @click.option("--restart", is_flag=True, help="Read a replaced transcript from its start.")

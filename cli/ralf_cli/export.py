@@ -99,12 +99,10 @@ def _export_memory(file: Path) -> None:
 @command("root", is_fenced=False)
 @click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Port. Default: a free port.")
 def web(port: int) -> None:
-    """Show this project's sessions, routes, tasks, memory and runs in a browser until Ctrl-C, and the items that
-    need your attention.
+    """Show this project's sessions, routes, tasks, memory, runs and pending items in a browser until Ctrl-C.
 
-    The server listens on 127.0.0.1 only and prints a single-use URL. On the pages, you can record and drop decisions;
-    accept, drop and add memory items; and send notices. ralf records these actions as yours. Agents do not wait for an
-    action on the pages. Requires the extra `web`.
+    The server listens on 127.0.0.1 only and prints a single-use URL. On the pages, you can record and drop decisions,
+    accept, drop and add memory items, and send notices; ralf records these as yours. Requires the extra `web`.
     """
     _check_extra("ralf web")
     from ralf_integrations.web import server

@@ -44,14 +44,13 @@ def log(words: tuple[str, ...], limit: int | None, since: str | None) -> None:
     if is_json():
         emit_json(events)
     elif events:
-        rows = [(f"r{e.revision}" if e.revision else "-", e.time, e.kind, e.id, _who(e.who), e.text) for e in events]
+        who = {"human-edit": "by hand"}  # as in the brief
+        rows = [
+            (f"r{e.revision}" * bool(e.revision), e.time, e.kind, e.id, who.get(e.who, e.who), e.text) for e in events
+        ]
         table(("REVISION", "TIME", "KIND", "ID", "WHO", "WHAT"), [[cell or "-" for cell in row] for row in rows])
     else:
         say(f"{route}: no record since {since}" if since else f"{route}: no record yet; its file has no journal")
-
-
-def _who(who: str) -> str:
-    return "by hand" if who == "human-edit" else who  # as in the brief
 
 
 def _print_difference(route: str, span: str) -> None:

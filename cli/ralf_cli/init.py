@@ -29,6 +29,8 @@ from ralf_integrations.clients.installation import Change, Part
 
 _ONE_FILE_EACH = ("agents-md", "ralf")
 
+_CLIENT = click.Choice((*CLIENTS, *_ONE_FILE_EACH))
+
 COSTS = "one call per 50,000 tokens of session or less: about 9,000 tokens read, 1,250 written (an estimate)"
 """The most that `ralf.refining.prompting` allows a prompt and an answer."""
 
@@ -55,13 +57,7 @@ def _change(change: Change | None, what: str) -> list[Step]:
 
 
 @command("dry_run", "yes", is_fenced=False)
-@click.option(
-    "--client",
-    "clients",
-    multiple=True,
-    type=click.Choice((*CLIENTS, *_ONE_FILE_EACH)),
-    help="Install the hooks or sections for this client.",
-)
+@click.option("--client", "clients", multiple=True, type=_CLIENT, help="Install the hooks or sections for this client.")
 @click.option("--shared", is_flag=True, help="Change the repository's shared settings, which call `ralf` from PATH.")
 @click.option("--plugin", metavar="DIR", help="Write a Claude Code plugin into DIR instead of changing settings.")
 @click.option(
@@ -88,8 +84,7 @@ def init(
     --uninstall restores the file, and a second run changes nothing. You can read and checkpoint routes without
     `ralf init`.
 
-    Without --client, --uninstall disables ralf in the project and removes all hooks and sections that were installed
-    from the project.
+    Without --client, --uninstall disables ralf in the project and removes its hooks and sections.
 
     \b
     Examples:

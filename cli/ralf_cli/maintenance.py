@@ -268,7 +268,7 @@ def trust(name: str | None) -> None:
         _show(one.text)
     command = " ".join(filter(None, ["ralf trust", name]))
     check_person(here.folder, "nothing was accepted", command, answers=True)
-    if streams and _says_yes("Did your own ralf write these records? They will count as yours"):
+    if streams and click.confirm("Did your own ralf write these records? They will count as yours", err=True):
         if displayed != streams:
             raise trusting.changed(here.folder)
         ownership.adopt(here, streams)
@@ -278,14 +278,10 @@ def trust(name: str | None) -> None:
     for kind, group in groupby(found, key=lambda one: one.kind):
         these = list(group)
         names = f"{kind} {these[0].name}" if len(these) == 1 else f"these {len(these):,} ({kind})"
-        if _says_yes(f"Did you read {names}, and {these[0].asks}?"):
+        if click.confirm(f"Did you read {names}, and {these[0].asks}?", err=True):
             for one in these:
                 for line in (f"{one.name}: accepted", *(one.accept() or ())):
                     click.echo(line)
-
-
-def _says_yes(question: str) -> bool:
-    return click.confirm(question, default=False, err=True)
 
 
 def _show_streams(streams: dict[str, int]) -> ownership.Theirs:

@@ -58,7 +58,7 @@ def fields_of(value: Any, **more: Any) -> dict[str, Any]:
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[int] = ()) -> None:
     """Print rows as aligned columns below their headings. `right`: columns that are aligned right."""
-    lines = [headings, *([_cell(value) for value in row] for row in rows)]
+    lines = [headings, *([f"{one:,}" if type(one) is int else str(one) for one in row] for row in rows)]
     widths = [max(len(line[n]) for line in lines) for n in range(len(headings))]
     for line in lines:
         cells = zip(line, widths, strict=True)
@@ -179,10 +179,6 @@ def so_many(count: int, noun: str) -> str:
 def echoed(text: str) -> str:
     """The input, shortened: its writer has just typed it."""
     return text if len(text) <= _ECHOED else f"{text[:_ECHOED].rstrip()}…"
-
-
-def _cell(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
 def bounded(text: str) -> str:

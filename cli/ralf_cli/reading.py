@@ -99,8 +99,7 @@ def show(
     """Show the context of ROUTE: goal, current state, next steps, decisions, facts, history. With the ID of a decision
     or checkpoint, show its source: the transcript lines, the turn that contains them, and the messages that follow.
 
-    The command also reports the number of tokens in the newest session that are in no checkpoint yet. --json prints the
-    whole context, or one section with --section.
+    The command also reports tokens that are in no checkpoint yet. --json prints the whole context, or one --section.
 
     \b
     Examples:

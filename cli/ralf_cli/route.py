@@ -27,8 +27,7 @@ def route(name: str | None, new: str | None, close: bool, because: str, is_new: 
 
     \b
     The first match selects the route:
-      1. BB5_ROUTE, RALF_TASK_ID or BB5_TASK_ID in the environment, or the task of the loop's current run
-         (RALF_RUN_DIR, RALF_RUN_ID)
+      1. BB5_ROUTE, RALF_TASK_ID, BB5_TASK_ID in the environment; the task of RALF_RUN_DIR or RALF_RUN_ID
       2. `ralf route NAME`
       3. the route that the session's first prompt names
       4. the route of the git branch, except the main branch

@@ -196,12 +196,10 @@ def send(
     id_: str | None,
 ) -> None:
     """Send TEXT to TO: a session id (the first 4 characters suffice), a route with working sessions, the name of a
-    loop's agent, or, with --signal, a run. Without arguments, print the new messages for this agent; ralf prints each
-    message only once.
+    loop's agent, or, with --signal, a run. Without arguments, print this agent's new messages.
 
-    The receiver's next hook passes the message to its agent once, as data with the sender's name. A message from an
-    agent must consist of one or two sentences, and must name files instead of quoting them. A run receives each signal
-    once, in order.
+    The receiver's next hook passes the message to its agent once, as data with the sender's name. An agent's message
+    has one or two sentences, and names files instead of quoting them. A run receives each signal once, in order.
 
     \b
     Examples:

@@ -89,13 +89,9 @@ def _lines(
     yield "route", f"{found.route}  ({found.rule}{only})"
     if task is not None:
         yield "task", named(task)
-    kinds = {
-        "ready": "ready",
-        "claimed": "claimed",
-        "blocked": "waiting for others",
-        "foreign": "not accepted: ralf trust",
-    }
-    parts = [f"{tasks.counts[kind]:,} {words}" for kind, words in kinds.items() if tasks and tasks.counts[kind]]
+    words = {"blocked": "waiting for others", "foreign": "not accepted: ralf trust"}
+    kinds = [kind for kind in ("ready", "claimed", *words) if tasks and tasks.counts[kind]]
+    parts = [f"{tasks.counts[kind]:,} {words.get(kind, kind)}" for kind in kinds if tasks]
     counted = [f"{tasks.counts['pending']:,} open ({', '.join(parts)})"] if tasks and tasks.counts["pending"] else []
     counted += [f"{tasks.counts['failed']:,} failed"] if tasks and tasks.counts["failed"] else []
     if counted:

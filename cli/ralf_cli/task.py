@@ -40,7 +40,7 @@ task = LazyGroup(
             "--task",
             of="ralf task",
             metavar="ID",
-            help="Task to act on. Default: the task in RALF_LEASE, otherwise your task.",
+            help="The task. Default: that of RALF_LEASE, otherwise yours.",
         )
     ],
 )
@@ -273,7 +273,7 @@ def _tell(state: TaskState, text: str) -> None:
 @command("dry_run")
 @click.option("--every", type=click.IntRange(min=1), metavar="N", help="Place a checkpoint after every N tasks.")
 @click.option(
-    "--budget", type=click.IntRange(1), metavar="TOKENS", help="Place a checkpoint after about every TOKENS tokens."
+    "--budget", type=click.IntRange(1), metavar="TOKENS", help="Place a checkpoint about every TOKENS tokens."
 )
 @click.option("--draw", is_flag=True, help="Show the current plan; change nothing.")
 @click.option("--anew", is_flag=True, help="Ignore the current plan and its edits.")

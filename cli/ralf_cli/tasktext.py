@@ -85,8 +85,11 @@ def full(state: TaskState) -> str:
     foreign = f"its file was not written by your ralf: ralf trust {task.id}" if state.is_foreign else ""
     lease = ""
     if claim is not None:
-        lasts = f"expires after {_lasts(claim.seconds)} without activity"
-        lease = f"RALF_LEASE={claim.lease(task.id)}  (since {_at(claim.claimed)}; {lasts})"
+        seconds = claim.seconds
+        lasts = so_many(seconds // 60, "minute") if seconds % 60 == 0 else so_many(seconds, "second")
+        lease = (
+            f"RALF_LEASE={claim.lease(task.id)}  (since {_at(claim.claimed)}; expires after {lasts} without activity)"
+        )
     fields = [
         ("state", _describe(state)),
         ("foreign", foreign),
@@ -139,8 +142,9 @@ def _verify(state: TaskState) -> str:
     if not (state.has_edited_verify or state.has_agents_verify) or state.is_foreign:
         return state.task.verify
     again = f"accept it: ralf task edit {state.task.id} --verify 'COMMAND'"
-    is_brought = state.has_edited_verify
-    why = "not run: an edit or an import brought it" if is_brought else "no person chose it: your loop does not run it"
+    why = (
+        "not run: an edit or an import brought it" if state.has_edited_verify else "no person chose it: no loop runs it"
+    )
     return f"{state.task.verify}  ({why}; {again})"
 
 
@@ -167,10 +171,6 @@ def _attempt(number: int, attempt: Attempt) -> str:
 
 def _at(time: str) -> str:
     return f"{time[:19]}Z" if len(time) > 20 and time.endswith("Z") else time
-
-
-def _lasts(seconds: int) -> str:
-    return so_many(seconds // 60, "minute") if seconds % 60 == 0 else so_many(seconds, "second")
 
 
 def _field(name: str, value: str) -> str:
