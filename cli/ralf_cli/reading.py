@@ -173,14 +173,15 @@ def _show_reason(route: str, id_: str) -> None:
 
 
 def _emit_reason(reason: Reason) -> None:
-    by = f" by {reason.dropped_by}" if reason.dropped_by else ""
+    by = f" by {ended}" if (ended := reason.dropped_by or reason.superseded_by) else ""
     status = f" [{reason.status}{by}]" if reason.status not in ("", "active") else ""
     said = ", ".join(filter(None, [reason.kind, reason.origin and f"by {reason.origin}", reason.timestamp]))
     edited = ", edited by hand since" if reason.edited else ""
     click.secho(f"{reason.route} {reason.id}{status}", bold=True, nl=False)
     click.echo(f"  {said}; {reason.recorded}{edited}".rstrip("; "))
     rejected = (f"Rejected: {option}" for option in reason.alternatives)
-    for text in (reason.claim, reason.rationale and f"Because: {reason.rationale}", *rejected):
+    why = (reason.rationale and f"Because: {reason.rationale}", reason.because and f"Dropped: {reason.because}")
+    for text in (reason.claim, *why, *rejected):
         click.echo(_indented(text), nl=False)
     source = reason.source
     if source is None:

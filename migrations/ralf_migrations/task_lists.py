@@ -22,6 +22,7 @@ from ralf.errors import Damaged, NotFound, UsageError
 from ralf.tasks.model import PRIORITIES, PRIORITY, Task
 from ralf.text.cleaning import clean, one_line, trimmed
 from ralf.text.frozen import dataclass, replace
+from ralf.text.patterns import regex
 from ralf_migrations.reading import Unreadable, beginning, text_at
 
 PLACES = (
@@ -505,6 +506,9 @@ def _read_file(path: Path, redact: Redact) -> List:
     raise _unknown(path)
 
 
+_TABLE = regex(r"\[+\s*(?!true|false|null)[A-Za-z_]")  # as TOML and INI begin one
+
+
 def _content(path: Path, redact: Redact) -> tuple[Any, Records]:
     """The value of a JSON file, and the objects in it: those of its list, or its lines; none where any is another."""
     try:
@@ -512,7 +516,7 @@ def _content(path: Path, redact: Redact) -> tuple[Any, Records]:
     except Unreadable as error:
         other = "name another file: ralf import PATH --dry-run"
         raise (Damaged if path.exists() else NotFound)(path, str(error), other) from None
-    if not text.lstrip().startswith(("{", "[", "<<<<<<<")):
+    if not text.lstrip().startswith(("{", "[", "<<<<<<<")) or _TABLE.match(text.lstrip()):
         raise _unknown(path, "" if text.strip() else "is empty: not a task list")
     lines = [(f"line {number}", line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     with suppress(ValueError, RecursionError):

@@ -50,12 +50,25 @@ def test_every_mistake_has_its_status_an_error_that_names_it_a_hint_and_creates_
 
 
 def test_a_mistake_in_a_folder_without_a_project_creates_no_project(stranger: User) -> None:
-    for words in (("show", "tidepool"), ("decide", "tidepool", "Use it", "--nope"), ("task", "add"), ("undo",)):
+    for words in (
+        ("show", "tidepool"),
+        ("decide", "tidepool", "Use it", "--nope"),
+        ("task", "add"),
+        ("undo",),
+        ("loop", "--agent", "true"),
+    ):
         assert stranger.ralf(*words).status in (2, 3), words
     assert not list(stranger.project.iterdir())
 
 
 @pytest.mark.ci
+def test_a_file_of_another_kind_is_refused_by_an_import_without_a_word_of_mending_it(user: User) -> None:
+    path = user.project / "pyproject.toml"
+    path.write_text('[build-system]\nrequires = ["hatchling"]\n')
+    ran = user.ralf("import", path)
+    assert ran.status != 0 and "not a task list" in ran.err and "mend" not in ran.err
+
+
 def test_what_is_said_to_type_names_the_project_that_was_named(user: User) -> None:
     prepared(user)
     user.has_decided("tidepool", *(f"Gauge {n} is read in centimetres above the local datum" for n in range(40)))

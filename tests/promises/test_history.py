@@ -47,6 +47,14 @@ def test_the_log_has_the_word_of_the_brief_for_an_edit_of_the_file(user: User) -
     assert "(by hand)" in user.does("show", "harbour").out
 
 
+def test_a_decision_that_was_dropped_or_replaced_says_why_or_by_what(user: User) -> None:
+    user.has_decided("harbour", "Use redis", "Use tabs")
+    user.has_typed("undo", "harbour", "DEC-001", "--because", "measured: too slow")
+    user.has_typed("decide", "harbour", "Use spaces", "--supersedes", "DEC-002")
+    assert "measured: too slow" in user.does("show", "harbour", "DEC-001").out
+    assert "superseded by DEC-003" in user.does("show", "harbour", "DEC-002").out
+
+
 def test_a_diff_tells_what_came_and_went_between_two_moments(user: User) -> None:
     user.has_decided("harbour", "Use SQLite", "Cache tiles", "Draw in metres")
     user.does("undo", "harbour", "DEC-001")

@@ -48,8 +48,8 @@ class Reason:
     id         DEC-003 or cp-002; `kind`: decision, rule, failed-approach or checkpoint
     status     of a decision: active, superseded, reversed, done, proposed, dropped
     supersedes  labels of the decisions that it replaced; `superseded_by`: of the one that replaced it, "" for none
-    recorded   how it came into the route: "checkpoint cp-002", "by hand", "edit of the route file", "import"; FOREIGN
-               where it did not: this user's ralf has not written it; "in another clone" that shares it
+    recorded   how it came into the route: "checkpoint cp-002", "by a command", "edit of the route file", "import";
+               FOREIGN where it did not: this user's ralf has not written it; "in another clone" that shares it
     revision   of the journal's record that brought it, 0 where the journal has none
     edited     a person has put the claim in other words since: the quotes are what it was taken from
     source     where it was found; None for what no transcript holds
@@ -57,7 +57,8 @@ class Reason:
                lines, but their words are gone; none: there are no lines behind it
     matches    whether the words are those that the claim was taken from, by their hash; None where nobody can tell
     quotes     those words, oldest first; where they do not match, all that stands in these lines
-    dropped_by  whose clone has taken back a decision of this user's, "" for none
+    dropped_by  whose clone has taken back a decision of this user's, "" for none; `because`: why it was dropped, ""
+               where nobody said so
     turn       the turn in which it was decided, whole; () where no session has it
     after      the next two messages of the person: what was said against it is seen
     """
@@ -81,6 +82,7 @@ class Reason:
     supersedes: tuple[str, ...] = ()
     superseded_by: str = ""
     dropped_by: str = ""
+    because: str = ""
     turn: tuple[Quote, ...] = ()
     after: tuple[Quote, ...] = ()
 
@@ -104,7 +106,7 @@ def why(route: str, id: str, *, root: str | os.PathLike[str] | None = None) -> R
 
 FOREIGN = "foreign: came with the repository"
 
-_HOW = {"decision": "by hand", "edit": "edit of the route file", "import": "import"}
+_HOW = {"decision": "by a command", "edit": "edit of the route file", "import": "import"}
 
 
 def _decision(project: Project, route: str, label: str, records: Sequence[tuple[str, Record]]) -> Reason:
@@ -144,6 +146,7 @@ def _decision(project: Project, route: str, label: str, records: Sequence[tuple[
         supersedes=tuple(filter(None, dict.fromkeys((decision.supersedes, *replaced)))),
         superseded_by=decision.superseded_by or (next(successors, "") if decision.status != "active" else ""),
         dropped_by=dropped_by,
+        because=_because(decision, records),
     )
     if not revision:
         return reason
@@ -154,6 +157,13 @@ def _decision(project: Project, route: str, label: str, records: Sequence[tuple[
         return reason
     evidence, matches, quotes = _quoted(project, decision.source, sessions, records)
     return replace(reason, evidence=evidence, matches=matches, quotes=tuple(quotes) or reason.quotes)
+
+
+def _because(decision: Decision, records: Sequence[tuple[str, Record]]) -> str:
+    """Why a decision was dropped, as it was said last; "" where it was not, or nobody said so."""
+    drops = (record.payload for _, record in reversed(records) if record.kind == "drop")
+    said = (str(one.get("because", "")) for one in drops if one.get("tombstone", {}).get("id") == decision.id)
+    return next(said, "") if decision.status == "dropped" else ""
 
 
 def _quoted(

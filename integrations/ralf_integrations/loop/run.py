@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from ralf.errors import DamagedPlan, RalfError
+from ralf.errors import DamagedPlan, NotFound, RalfError
 from ralf.project import Project
 from ralf.redact import redactor_for
 from ralf.storage.files import open_single_link
@@ -48,7 +48,9 @@ class Loop:
     """One run of the loop."""
 
     def __init__(self, project: Project, options: Options, view: Callable[[Event], None]) -> None:
-        """`view` is told what happens. UsageError, OSError where the project's store cannot be written."""
+        """`view` is told what happens. NotFound without a project; UsageError, OSError where it cannot be written."""
+        if project.nothing_here:
+            raise NotFound(project.root, "no project here, nor above", "ralf init")
         project.prepare()  # before anything asks where its cache is
         self._project = project
         self._options = options
