@@ -17,7 +17,6 @@ from ralf.project import Project
 from ralf.redact.redactor import Redactor
 from ralf.transcripts.reader import open_transcript, requests
 from ralf_integrations.client import CLIENTS
-from ralf_integrations.health.look import begun
 from ralf_integrations.hooks import prompt_intent
 
 BEGUN = "begun"
@@ -62,6 +61,8 @@ def found(project: Project, client: str | None = None) -> tuple[Existing, ...]:
     patterns = config.redact_patterns_of(project)
     key = secrets.token_bytes(32)  # one that is forgotten: a look makes none
     redactor = Redactor(key, redact.compiled(project.config_file, patterns))
+    from ralf_integrations.health.look import begun  # only an import looks at sessions
+
     taken, given = begun(project, routing.names_of(project)), set[str]()
 
     def look(path: Path, client: str) -> Existing | None:
