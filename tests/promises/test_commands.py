@@ -69,6 +69,7 @@ def test_a_file_of_another_kind_is_refused_by_an_import_without_a_word_of_mendin
     assert ran.status != 0 and "not a task list" in ran.err and "mend" not in ran.err
 
 
+@pytest.mark.ci
 def test_what_is_said_to_type_names_the_project_that_was_named(user: User) -> None:
     prepared(user)
     user.has_decided("tidepool", *(f"Gauge {n} is read in centimetres above the local datum" for n in range(40)))
