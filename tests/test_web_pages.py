@@ -171,7 +171,7 @@ TOLD: dict[str, tuple[str, ...]] = {
     f"/routes/{ROUTE}/why/DEC-002": ("Recorded by checkpoint cp-001",),
     "/routes/storage": ("DEC-003 you Keep .* DEC-002 superseded by DEC-003 .* DEC-001 superseded by DEC-002",),
     "/routes/storage/why/DEC-002": ("Replaced by: DEC-003 Replaces: DEC-001",),
-    "/routes/storage/why/DEC-003": ("Recorded by hand",),
+    "/routes/storage/why/DEC-003": ("Recorded by a command",),
     f"/routes/{ROUTE}/diff?a=cp-001&b=cp-003": (
         "What changed from cp-001 to cp-003",
         r"added DEC-0\d\d",
