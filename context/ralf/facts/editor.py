@@ -52,16 +52,17 @@ def is_by_agent(project: Project, path: Path, since: str) -> bool:
     Never fails: a log that cannot be read shows nothing.
     """
     begun, room = _seconds(since), _READ
-    for log in newest_logs(project):
-        for one in (log, *log.with_suffix("").rglob("*.jsonl")):  # those of sub-agents, too, whose calls it lacks
-            with suppress(OSError, RalfError):
-                status = one.stat()
-                if status.st_mtime + 1 < begun:
-                    continue
-                start = _start(one, status.st_size, since, room)
-                room -= status.st_size - start
-                if room < 0 or _may_have_written(one, start, path, since):
-                    return True
+    with suppress(OSError):  # no folder of a client can be listed
+        for log in newest_logs(project):
+            for one in (log, *log.with_suffix("").rglob("*.jsonl")):  # those of sub-agents, too, whose calls it lacks
+                with suppress(OSError, RalfError):
+                    status = one.stat()
+                    if status.st_mtime + 1 < begun:
+                        continue
+                    start = _start(one, status.st_size, since, room)
+                    room -= status.st_size - start
+                    if room < 0 or _may_have_written(one, start, path, since):
+                        return True
     return False
 
 

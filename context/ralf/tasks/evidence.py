@@ -47,7 +47,7 @@ _EDITED = (
     "an edit of the file or an import brought it, and nobody has accepted it: ralf task edit {} --verify 'COMMAND'"
 )
 
-_OF_AGENT = "an agent chose it, and nobody has accepted it: ralf task edit {} --verify 'COMMAND'"
+_OF_AGENT = "no person chose it, and none has accepted it: ralf task edit {} --verify 'COMMAND'"
 
 _OURS = (".git", ".autonomous")  # folders that change by the hand of git, and of ralf itself
 

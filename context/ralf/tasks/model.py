@@ -139,8 +139,8 @@ class TaskState:
     is_foreign  git or an archive brought its file, and nobody has accepted it: it is never claimed
     has_edited_verify  whether its `verify` came by an edit of its file or with a list, and nobody has accepted it: it
                 is never run
-    has_agents_verify  whether an agent chose it, and nobody has accepted it: it runs in the shell of an agent alone
-    has_agents_words   whether an agent has reworded it since it was added
+    has_agents_verify  whether no person chose it, and none has accepted it: it runs in no process of a person's
+    has_agents_words   whether no person has reworded it since it was added, but an agent or a script
     author      who added it, whatever its file says since
     """
 

@@ -82,7 +82,7 @@ class Change:
     tree    what it says then; `is_cut`: without secrets that it has
     foreign whether the file is not this user's, and stays so: a pull changed it while its task was claimed
     prior   what it said before, where that is not what the record before says
-    offers  who made it, and chose its `verify`, where no person did: "agent", "list" of another tool; else ""
+    offers  who made it, and chose its `verify`, where no person did: "agent" (a script, too), "list"; else ""
     """
 
     task: str = ""
@@ -131,7 +131,7 @@ class Known(Change):
     boot             in which run of the machine that was recorded, "" where nobody knows
     order            the place of the task's first record: of tasks of one second the first one is the older one
     has_edited_verify  whether an edit of the file, or a list, gave it its `verify`, and nobody has accepted it since
-    has_agents_verify  whether an agent did, by a command
+    has_agents_verify  whether an agent or a script did, by a command
     has_agents_words   whether its title and text are as an agent left them that did not add it
     author             `created_by` of its first record
     """
