@@ -53,7 +53,7 @@ def produce(rounds: int) -> list[Row]:
     with tempfile.TemporaryDirectory() as scratch:
         here = Path(scratch)
         empty, session = here / "empty.jsonl", here / "session.jsonl"
-        empty.touch()
+        empty.write_bytes(EXAMPLE.read_bytes().partition(b"\n")[0] + b"\n")  # a log without any record is refused
         source = open_transcript(EXAMPLE)
         piece = next(cut(source.events(), TOKENS, tokens.count))
         session.write_bytes(EXAMPLE.read_bytes()[: piece.end.byte])
